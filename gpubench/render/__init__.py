@@ -1,0 +1,1 @@
+"""Results in, text or pictures out; nothing here measures."""

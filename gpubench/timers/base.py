@@ -1,0 +1,57 @@
+"""The protocol of a timer: it takes samples of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Times of `n` successive calls, in the order in which they ran.
+
+    Attributes
+    ----------
+    cpu : ndarray, shape (n,)
+        Seconds that the host spent in each call.
+    gpu : ndarray, shape (n_devices, n)
+        Seconds that each device spent on each call.
+    valid : bool
+        False if the timer's precondition failed while these were taken, so that they say
+        something else than the timer promises (an expired gate: launch time is included).
+    """
+
+    cpu: FloatArray
+    gpu: FloatArray
+    valid: bool = True
+
+
+class Timer(Protocol):
+    """One way to time a call.
+
+    Attributes
+    ----------
+    method : str
+        The name by which `benchmark` knows it.
+    samples_per_take : int
+        How many samples `take` is best asked for at a time.
+    """
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def samples_per_take(self) -> int: ...
+
+    def take(self, call: Callable[[], object], n: int) -> Samples:
+        """Call `call` `n` times and return the times; the devices are idle afterwards.
+
+        Whatever `call` raises is passed on, with no stream left blocked.
+        """
+        ...
