@@ -1,8 +1,19 @@
-"""The diagnoses: what makes a number hard to trust, and what to do about it."""
+"""The diagnoses: what makes a number hard to trust, and what to do about it.
+
+Each function here is one kind of note: its rule, its threshold and its advice stand there and
+nowhere else. Those in `RULES` look at the `Evidence` that every run leaves; the others are
+made where a run meets the condition, for example when no gate can be had.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from gpubench.devices.base import GATE_DEADLINE
+from gpubench.devices.nvml import DeviceState
+from gpubench.render.units import format_time
+from gpubench.stats import Statistics
 
 
 @dataclass(frozen=True)
@@ -25,3 +36,329 @@ class Note:
 
     def __str__(self) -> str:
         return f"{self.code}: {self.message} {self.advice}".rstrip()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What a run leaves for the rules to look at.
+
+    Attributes
+    ----------
+    method : str
+        How the samples were taken.
+    cpu : Statistics
+        Of the host's times, in seconds.
+    gpu : sequence of Statistics
+        Of each device's times, in seconds.
+    devices : sequence of int
+        Ids of the devices, in the order of `gpu`.
+    floor, clock_step, first_call_time : float or None
+        Seconds, as in `BenchmarkResult`.
+    n_expired : int
+        How many samples were taken behind a gate that its deadline opened.
+    pool_growth_bytes : int
+        By how much the frameworks' memory pools grew while samples were taken.
+    states : sequence of (DeviceState or None, DeviceState or None)
+        Each device's state before and after the samples.
+    """
+
+    method: str
+    cpu: Statistics
+    gpu: Sequence[Statistics]
+    devices: Sequence[int] = ()
+    floor: float | None = None
+    clock_step: float | None = None
+    first_call_time: float | None = None
+    n_expired: int = 0
+    pool_growth_bytes: int = 0
+    states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
+
+    @property
+    def longest(self) -> Statistics:
+        """The times of the busiest device; of the host where there is none."""
+        return max(self.gpu, key=lambda s: s.median) if self.gpu else self.cpu
+
+
+def no_gpu_work(evidence: Evidence) -> Note | None:
+    """Behind a gate, every device's median is within a tenth of the floor, or two clock steps."""
+    floor = evidence.floor
+    if evidence.method != "gated" or not evidence.gpu or floor is None:
+        return None
+    if evidence.longest.median > floor + max(0.1 * floor, 2 * (evidence.clock_step or 0.0)):
+        return None
+    return Note(
+        "no-gpu-work",
+        f"The GPU time {format_time(evidence.longest.median)} is what an empty call reads "
+        f"({format_time(floor)}): no work on the GPU was seen.",
+        "Check that the function launches something on the devices that are timed.",
+    )
+
+
+def near_floor(evidence: Evidence) -> Note | None:
+    """The busiest device's median is under ten floors."""
+    floor = evidence.floor
+    if not evidence.gpu or floor is None or no_gpu_work(evidence):
+        return None
+    median = evidence.longest.median
+    if median >= 10 * floor:
+        return None
+    advice = {
+        "events": "Use method='gated' (the default), whose floor is lower and steadier.",
+        "gated": "Use method='graph', which shares the events between twenty calls.",
+    }.get(evidence.method, "Time several calls in one function.")
+    return Note(
+        "near-floor",
+        f"The GPU time {format_time(median)} is near the {format_time(floor)} that an empty call "
+        "reads; the difference is part of it and is not subtracted.",
+        advice,
+    )
+
+
+def coarse_clock(evidence: Evidence) -> Note | None:
+    """The busiest device's median is under fifty steps of the event clock."""
+    step = evidence.clock_step
+    if not evidence.gpu or step is None or no_gpu_work(evidence):
+        return None
+    if evidence.longest.median >= 50 * step:
+        return None
+    return Note(
+        "coarse-clock",
+        f"The event clock moves in steps of {format_time(step)}, which is "
+        f"{step / max(evidence.longest.median, step):.1%} of the GPU time.",
+        "Use method='graph', or time several calls in one function.",
+    )
+
+
+def launch_bound(evidence: Evidence) -> Note | None:
+    """The host needs more than twice the GPU's time to queue the call."""
+    if evidence.method != "gated" or not evidence.gpu or no_gpu_work(evidence):
+        return None
+    cpu, gpu = evidence.cpu.median, evidence.longest.median
+    if cpu <= 2 * gpu:
+        return None
+    return Note(
+        "launch-bound",
+        f"The host takes {format_time(cpu)} to queue {format_time(gpu)} of GPU work: in a loop "
+        "of such calls the GPU would mostly wait.",
+        "Fuse kernels, capture a CUDA graph, or give each call more work.",
+    )
+
+
+def launch_included(evidence: Evidence) -> Note | None:
+    """Events on an idle stream, and the host's time is over a third of the event time."""
+    if evidence.method != "events" or not evidence.gpu:
+        return None
+    cpu, gpu = evidence.cpu.median, evidence.longest.median
+    if cpu < gpu / 3:
+        return None
+    return Note(
+        "launch-included",
+        f"The stream was idle when each call began, so the GPU time {format_time(gpu)} includes "
+        f"most of the {format_time(cpu)} that the host took to launch it.",
+        "Use method='gated' (the default) where the function allows it.",
+    )
+
+
+def unstable(evidence: Evidence) -> Note | None:
+    """The middle half of the samples spreads over more than a tenth of the median."""
+    times = evidence.longest
+    if times.n < 4 or times.median <= 0:
+        return None
+    spread = (times.q3 - times.q1) / times.median
+    step = (evidence.clock_step or 0.0) if evidence.gpu else 0.0
+    if spread <= 0.1 or times.q3 - times.q1 <= 2 * step:
+        return None
+    return Note(
+        "unstable",
+        f"The middle half of the samples spreads over {spread:.0%} of the median.",
+        "Close what else uses the machine, warm up longer, or take more samples.",
+    )
+
+
+def drifting(evidence: Evidence) -> Note | None:
+    """The thirds' medians differ by over 2 %, and by over twice the width of the interval."""
+    times = evidence.longest
+    if times.n < 30 or times.drift is None or times.ci95 is None or times.median <= 0:
+        return None
+    width = (times.ci95[1] - times.ci95[0]) / times.median
+    if abs(times.drift) <= max(0.02, 2 * width):
+        return None
+    return Note(
+        "drifting",
+        f"The last third of the samples is {abs(times.drift):.1%} "
+        f"{'slower' if times.drift > 0 else 'faster'} than the first.",
+        "Warm up longer; compare with compare(), which interleaves.",
+    )
+
+
+def autocorrelated(evidence: Evidence) -> Note | None:
+    """The lag-1 autocorrelation of at least 30 samples is over one half."""
+    times = evidence.longest
+    if times.n < 30 or times.autocorrelation is None or times.autocorrelation <= 0.5:
+        return None
+    return Note(
+        "autocorrelated",
+        f"Successive samples resemble each other (lag-1 correlation "
+        f"{times.autocorrelation:.2f}), so the interval of the median is too narrow.",
+        "Compare blocks of samples, as compare() does.",
+    )
+
+
+def slow_first_call(evidence: Evidence) -> Note | None:
+    """The first call took over 10 ms, and over fifty times a later one."""
+    first = evidence.first_call_time
+    usual = evidence.cpu.median + (evidence.longest.median if evidence.gpu else 0.0)
+    if first is None or first <= max(10e-3, 50 * usual):
+        return None
+    return Note(
+        "slow-first-call",
+        f"The first call took {format_time(first)}, against {format_time(usual)} later; "
+        "it compiled, loaded or allocated, and is not in the samples.",
+    )
+
+
+def expired_gate(evidence: Evidence) -> Note | None:
+    """A gate's deadline passed while samples were taken."""
+    if not evidence.n_expired:
+        return None
+    return Note(
+        "expired-gate",
+        f"Up to {evidence.n_expired} of {evidence.cpu.n} samples were queued too slowly for their "
+        "gate, and may include launch time.",
+        "Look whether the function sometimes waits for the GPU.",
+    )
+
+
+def pool_growth(evidence: Evidence) -> Note | None:
+    """A memory pool grew while samples were taken."""
+    if evidence.pool_growth_bytes <= 0:
+        return None
+    return Note(
+        "pool-growth",
+        f"The memory pool grew by {evidence.pool_growth_bytes / 2**20:.1f} MiB while samples "
+        "were taken; new device memory makes calls slow.",
+        "Warm up longer, or reuse output arrays.",
+    )
+
+
+def throttled(evidence: Evidence) -> Note | None:
+    """A device says that something slows it down."""
+    for device, states in zip(evidence.devices, evidence.states, strict=False):
+        reasons = sorted({r for state in states if state for r in state.throttle_reasons})
+        if reasons:
+            return Note(
+                "throttled",
+                f"GPU-{device} was slowed down ({', '.join(reasons)}).",
+                "Let it cool, or compare only with runs under the same limit.",
+            )
+    return None
+
+
+def clock_changed(evidence: Evidence) -> Note | None:
+    """A device's clock differs by over 5 % between the start and the end of the samples."""
+    for device, (before, after) in zip(evidence.devices, evidence.states, strict=False):
+        if before is None or after is None or not before.sm_clock:
+            continue
+        if abs(after.sm_clock / before.sm_clock - 1) > 0.05:
+            return Note(
+                "clock-changed",
+                f"GPU-{device}'s clock went from {before.sm_clock / 1e6:.0f} to "
+                f"{after.sm_clock / 1e6:.0f} MHz while samples were taken.",
+                "Warm up longer (n_repeat=None does so by itself).",
+            )
+    return None
+
+
+RULES = (
+    no_gpu_work,
+    near_floor,
+    coarse_clock,
+    launch_bound,
+    launch_included,
+    unstable,
+    drifting,
+    autocorrelated,
+    slow_first_call,
+    expired_gate,
+    pool_growth,
+    throttled,
+    clock_changed,
+)
+
+
+def diagnose(evidence: Evidence) -> tuple[Note, ...]:
+    """Apply every rule in `RULES`, in that order."""
+    return tuple(note for rule in RULES if (note := rule(evidence)) is not None)
+
+
+def no_gpu(reason: str) -> Note:
+    """There is no GPU to be used."""
+    return Note("no-gpu", f"No GPU found, so only the host's time was taken: {reason}.")
+
+
+def no_gate(reason: str) -> Note:
+    """Streams can't be held on this platform."""
+    return Note(
+        "no-gate",
+        f"Streams can't be held here, so plain events are used: {reason}.",
+        "GPU times of short calls include their launch.",
+    )
+
+
+def no_warmup() -> Note:
+    """The caller wants the first call among the samples."""
+    return Note(
+        "no-warmup",
+        "With n_warmup=0 no call could be looked at beforehand, so plain events are used and the "
+        "first call is among the samples.",
+        "Use n_warmup=1 or more for gated times.",
+    )
+
+
+def no_context_events(reason: str) -> Note:
+    """The driver can't record events on every stream at once."""
+    return Note("no-context-events", f"Work on side streams can't be seen here: {reason}.", "")
+
+
+def waits_inside() -> Note:
+    """The call didn't return before the gate's deadline."""
+    return Note(
+        "waits-inside",
+        f"The function waits for the GPU, or queues more launches than the GPU's queue holds: "
+        f"behind a gate it did not return within {format_time(GATE_DEADLINE)}, so plain events are "
+        "used, which count the host's work too.",
+        "Take synchronizing calls (.get(), .item(), print, synchronize()) out of the function.",
+    )
+
+
+def side_stream(device: int, context_time: float, stream_time: float) -> Note:
+    """Streams other than the current one worked."""
+    return Note(
+        "side-stream",
+        f"The function works on a stream of its own: GPU-{device} was busy for "
+        f"{format_time(context_time)}, of which {format_time(stream_time)} show on the current "
+        "stream.",
+        "Events on all streams are used, except with method='events', whose times miss that work.",
+    )
+
+
+def other_stream(label: str) -> Note:
+    """The work went to another framework's current stream than CuPy's."""
+    return Note("other-stream", f"The work was timed on {label}, where it ran.")
+
+
+def no_graph(reason: str) -> Note:
+    """The call can't be captured."""
+    return Note(
+        "no-graph", f"The call can't be captured in a graph, so it is timed gated: {reason}."
+    )
+
+
+def cold_without_gpu() -> Note:
+    """A cold cache was asked for where there is none to flush."""
+    return Note("no-cold-cache", "There is no GPU cache to flush, so cache='cold' did nothing.")
+
+
+def interrupted(n_samples: int) -> Note:
+    """The keyboard ended the run."""
+    return Note("interrupted", f"Interrupted by the keyboard after {n_samples} samples.")

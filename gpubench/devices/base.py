@@ -14,6 +14,9 @@ from typing import Protocol
 Work = Callable[[], object]
 """Something to call for its effect."""
 
+GATE_DEADLINE = 0.1
+"""Seconds after which a gate opens by itself, so that no function can block on it for long."""
+
 
 @dataclass(frozen=True)
 class DeviceProperties:
@@ -29,15 +32,15 @@ class DeviceProperties:
         Size of the device's memory, 0 if unknown.
     compute_capability : str
         For example ``"9.0"``; empty if it has none.
-    uuid : str
-        Identifies the physical device; empty if unknown.
+    pci_bus_id : str
+        Identifies the physical device on this host; empty if unknown.
     """
 
     name: str
     l2_bytes: int = 0
     memory_bytes: int = 0
     compute_capability: str = ""
-    uuid: str = ""
+    pci_bus_id: str = ""
 
 
 class Event(Protocol):
@@ -54,22 +57,38 @@ class Gate(Protocol):
     One gate may hold streams of several devices; `open` releases them all at once.
     """
 
-    def close(self) -> None:
-        """Close the gate for the streams that are held from now on."""
+    def close(self) -> int:
+        """Close the gate for streams held from now on; return the closing's growing number."""
         ...
 
     def open(self) -> None:
         """Release every stream that the gate holds. Opening an open gate does nothing."""
         ...
 
-    @property
-    def expired(self) -> bool:
-        """Whether the deadline released a stream since the gate was last closed."""
+    def has_expired(self, closing: int) -> bool:
+        """Whether the deadline released a stream held at that closing or a later one.
+
+        The answer holds once the streams have been synchronized.
+        """
         ...
 
 
 class Graph(Protocol):
-    """Work captured from a stream, to be launched again in one piece."""
+    """Work captured from a stream, to be launched again in one piece.
+
+    Attributes
+    ----------
+    stream : Stream
+        The stream that it was captured from.
+    is_empty : bool
+        Whether the work queued nothing there.
+    """
+
+    @property
+    def stream(self) -> Stream: ...
+
+    @property
+    def is_empty(self) -> bool: ...
 
     def launch(self) -> None:
         """Queue the captured work on the stream that it was captured from."""
@@ -118,8 +137,10 @@ class Device(Protocol):
         ...
 
     def current_streams(self) -> Sequence[Stream]:
-        """Return the streams that the caller's next call will use: one for each framework,
-        without repeats, the device's own first."""
+        """Return the streams that the caller's next call may use.
+
+        One for each framework, without repeats, the device's own first.
+        """
         ...
 
     def every_stream(self) -> Stream:
@@ -183,8 +204,8 @@ class Platform(Protocol):
         """Return the device with that id."""
         ...
 
-    def create_gate(self) -> Gate:
-        """Make a gate, open.
+    def gate(self) -> Gate:
+        """Return this thread's gate, open.
 
         Raises
         ------

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-FloatArray = npt.NDArray[np.float64]
+from gpubench.stats import FloatArray
 
 
 @dataclass(frozen=True)
@@ -39,12 +36,17 @@ class Timer(Protocol):
     ----------
     method : str
         The name by which `benchmark` knows it.
+    samples_per_gate : int
+        How many samples share one closing of a gate; 1 if each has its own, or there is none.
     samples_per_take : int
-        How many samples `take` is best asked for at a time.
+        How many samples `take` can be asked for at a time.
     """
 
     @property
     def method(self) -> str: ...
+
+    @property
+    def samples_per_gate(self) -> int: ...
 
     @property
     def samples_per_take(self) -> int: ...

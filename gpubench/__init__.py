@@ -1,0 +1,72 @@
+"""GPU benchmarks whose numbers are right: short kernels, any stream, any framework.
+
+>>> import gpubench
+>>> print(gpubench.benchmark(sum, ([1, 2, 3],), n_repeat=100))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpubench.devices.simulated import SimulatedGpu as simulated_gpu  # noqa: N813
+    from gpubench.errors import (
+        ArgumentError,
+        GpubenchError,
+        MissingExtraError,
+        UnsupportedError,
+    )
+    from gpubench.measure import benchmark
+    from gpubench.notes import Note
+    from gpubench.ranges import mark, profile, time_range
+    from gpubench.render.table import table
+    from gpubench.result import BenchmarkResult
+    from gpubench.stats import Statistics
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "ArgumentError": "errors",
+    "BenchmarkResult": "result",
+    "GpubenchError": "errors",
+    "MissingExtraError": "errors",
+    "Note": "notes",
+    "Statistics": "stats",
+    "UnsupportedError": "errors",
+    "benchmark": "measure",
+    "mark": "ranges",
+    "profile": "ranges",
+    "simulated_gpu": "devices.simulated",
+    "table": "render.table",
+    "time_range": "ranges",
+}
+
+__all__ = [
+    "ArgumentError",
+    "BenchmarkResult",
+    "GpubenchError",
+    "MissingExtraError",
+    "Note",
+    "Statistics",
+    "UnsupportedError",
+    "benchmark",
+    "mark",
+    "profile",
+    "simulated_gpu",
+    "table",
+    "time_range",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its module at its first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,147 @@
+"""Checks of arguments that several functions share; each names the argument and its value."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, SupportsFloat, SupportsIndex
+
+import numpy as np
+
+from gpubench.errors import ArgumentError
+
+
+def whole_number(name: str, value: SupportsIndex, *, at_least: int) -> int:
+    """Return `value` as an int; Python's and NumPy's integers will do, bools won't."""
+    try:
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise ArgumentError(f"{name} must be an integer, got {value!r}") from None
+    if number < at_least:
+        raise ArgumentError(f"{name} must be at least {at_least}, got {value!r}")
+    return number
+
+
+def finite_number(
+    name: str, value: SupportsFloat, *, at_least: float | None = None, above: float | None = None
+) -> float:
+    """Return `value` as a finite float within the bounds."""
+    number = real_number(name, value, at_least=at_least)
+    if math.isinf(number):
+        raise ArgumentError(f"{name} must be finite, got {value!r}")
+    if above is not None and number <= above:
+        raise ArgumentError(f"{name} must be above {above}, got {value!r}")
+    return number
+
+
+def real_number(name: str, value: SupportsFloat, *, at_least: float | None = None) -> float:
+    """Return `value` as a float that isn't NaN; strings and bools won't do."""
+    try:
+        if isinstance(value, (bool, np.bool_, str, bytes)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{name} must be a number, got {value!r}") from None
+    if math.isnan(number):
+        raise ArgumentError(f"{name} must be a number, got NaN")
+    if at_least is not None and number < at_least:
+        raise ArgumentError(f"{name} must be at least {at_least}, got {value!r}")
+    return number
+
+
+def text(name: str, value: str) -> str:
+    """Return `value` if it is a string."""
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a string, got {value!r}")
+    return value
+
+
+def one_of(name: str, value: str, choices: Sequence[str]) -> str:
+    """Return `value` if it is among the choices."""
+    if value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ArgumentError(f"{name} must be one of {listed}; got {value!r}")
+    return value
+
+
+def positional(args: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the positional arguments of the timed call as a tuple."""
+    if isinstance(args, (list, tuple)):
+        return tuple(args)
+    kind = type(args).__name__
+    raise ArgumentError(
+        f"args must be a tuple or a list of positional arguments, got {kind}; "
+        "for one argument x, did you mean (x,)?"
+    )
+
+
+def keywords(kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the keyword arguments of the timed call as a dict."""
+    if kwargs is None:
+        return {}
+    if not isinstance(kwargs, Mapping):
+        raise ArgumentError(f"kwargs must be a mapping or None, got {type(kwargs).__name__}")
+    wrong = [key for key in kwargs if not isinstance(key, str)]
+    if wrong:
+        raise ArgumentError(f"kwargs must have names as keys, got {wrong[0]!r}")
+    return dict(kwargs)
+
+
+def synchronous(name: str, func: Callable[..., object]) -> Callable[..., object]:
+    """Return `func` if calling it does its work.
+
+    Raises
+    ------
+    ArgumentError
+        If it isn't callable, or if a call would only make a coroutine or a generator; the
+        message says what to pass instead.
+    """
+    if not callable(func):
+        raise ArgumentError(f"{name} must be callable, got {func!r}")
+    inner: Any = func
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    for candidate in (inner, getattr(inner, "__call__", None)):  # noqa: B004  # its code matters
+        label = callable_name(func)
+        if inspect.isasyncgenfunction(candidate) or inspect.isgeneratorfunction(candidate):
+            raise ArgumentError(
+                f"{name}={label} is a generator function: calling it runs nothing of its body; "
+                "pass a function that consumes it, for example lambda: list(f())"
+            )
+        if inspect.iscoroutinefunction(candidate):
+            raise ArgumentError(
+                f"{name}={label} is a coroutine function: calling it runs nothing of its body; "
+                "pass a function that runs it, for example lambda: asyncio.run(f())"
+            )
+    return func
+
+
+def callable_name(func: object) -> str:
+    """Return a readable name for any callable: a partial's function, an instance's class."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    name = getattr(func, "__name__", None)
+    return name if isinstance(name, str) and name else type(func).__name__
+
+
+def device_ids(devices: int | Sequence[int] | None) -> tuple[int, ...] | None:
+    """Return device ids as a tuple of distinct ints, None for the current device."""
+    if devices is None:
+        return None
+    if isinstance(devices, (str, bytes, Mapping)):
+        raise ArgumentError(f"devices must be an int or a sequence of ints, got {devices!r}")
+    try:
+        items = list(devices)  # type: ignore[arg-type]
+    except TypeError:
+        items = [devices]  # type: ignore[list-item]
+    ids = tuple(whole_number("devices", item, at_least=0) for item in items)
+    if not ids:
+        raise ArgumentError("devices must name at least one device, got none")
+    if len(set(ids)) < len(ids):
+        raise ArgumentError(f"devices must not repeat a device, got {devices!r}")
+    return ids

@@ -1,0 +1,68 @@
+"""What `gpubench demo` shows: one small computation, timed in every way that works here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gpubench.devices import current_platform
+from gpubench.devices.host import HostPlatform
+from gpubench.devices.simulated import SimulatedGpu
+from gpubench.measure import benchmark
+from gpubench.render.table import table
+from gpubench.result import BenchmarkResult
+
+_SHAPE = (256, 1024)
+_KERNEL_TIMES = (1.6e-6, 2.2e-6, 1.2e-6)
+"""Seconds of the three kernels of the computation on an H200, rounded."""
+
+
+def row_norms(array_module: Any, a: Any) -> Any:
+    """Euclidean norm of each row, by three elementary operations."""
+    return array_module.sqrt(array_module.sum(a**2, axis=-1))
+
+
+def demo() -> Iterator[str]:
+    """Time the computation by every method and yield what is worth printing.
+
+    Yields
+    ------
+    str
+        Paragraphs: what is timed, a table of all methods, the panel of the best one.
+    """
+    platform = current_platform()
+    yield f"sqrt(sum(a**2, axis=-1)) on a {_SHAPE[0]} x {_SHAPE[1]} array of float32"
+    if isinstance(platform, HostPlatform):
+        yield f"No GPU found: {platform.reason}. On the host, with NumPy:"
+        a = np.random.default_rng(0).random(_SHAPE, dtype=np.float32)
+        yield from _show([benchmark(row_norms, (np, a), name="NumPy")])
+        yield (
+            "On a SIMULATED GPU: its kernels take the time that they take on an H200; nothing is "
+            "computed."
+        )
+        with SimulatedGpu() as gpu:
+            yield from _show(_by_every_method(partial(_simulated_row_norms, gpu), "simulated"))
+        return
+    import cupy
+
+    yield f"On {platform.device(platform.current_device()).properties.name}, with CuPy:"
+    a = cupy.random.default_rng(0).random(_SHAPE, dtype=np.float32)
+    yield from _show(_by_every_method(partial(row_norms, cupy, a), "CuPy"))
+
+
+def _simulated_row_norms(gpu: SimulatedGpu) -> None:
+    for seconds in _KERNEL_TIMES:
+        gpu.launch(seconds)
+
+
+def _by_every_method(call: Any, name: str) -> list[BenchmarkResult]:
+    methods = ("gated", "graph", "events", "host")
+    return [benchmark(call, name=name, method=method) for method in methods]
+
+
+def _show(results: list[BenchmarkResult]) -> Iterator[str]:
+    yield table(results)
+    yield results[0].summary()

@@ -1,0 +1,445 @@
+"""CUDA devices, through CuPy and, for what CuPy lacks, the driver API of cuda-bindings."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+
+from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Stream, Work
+from gpubench.errors import UnsupportedError
+
+# One thread waits until the host has written the gate's ticket to opened[0], or until the
+# deadline; then it leaves the ticket in opened[1]. Tickets only grow, so nothing is ever reset
+# and a late reader can't mistake one closing of the gate for the next.
+_SOURCE = r"""
+extern "C" __global__ void hold(volatile unsigned int* opened, unsigned int ticket,
+                                unsigned long long deadline) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    while (opened[0] < ticket) {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+        if (now - begin > deadline) {
+            opened[1] = ticket;
+            __threadfence_system();
+            break;
+        }
+    }
+}
+
+extern "C" __global__ void read_all(const uint4* data, unsigned long long n, unsigned int* sink) {
+    unsigned int sum = 0;
+    const unsigned long long stride = (unsigned long long)gridDim.x * blockDim.x;
+    for (unsigned long long i = (unsigned long long)blockIdx.x * blockDim.x + threadIdx.x; i < n;
+         i += stride) {
+        const uint4 value = data[i];
+        sum += value.x ^ value.y ^ value.z ^ value.w;
+    }
+    if (sum == 1) *sink = sum;  // never true of the pattern written; keeps the loads alive
+}
+"""
+
+
+def _module() -> Any:
+    import cupy
+
+    return cupy.RawModule(code=_SOURCE)
+
+
+class CudaEvent:
+    """A timing event; `pointer` is its ``cudaEvent_t``."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self._event = cupy.cuda.Event()
+        self.pointer: int = self._event.ptr
+        self._elapsed = cupy.cuda.runtime.eventElapsedTime
+
+    def seconds_since(self, earlier: Event) -> float:
+        """Device time since `earlier` in seconds.
+
+        The driver answers in single-precision milliseconds, so the two events should be close.
+        """
+        if not isinstance(earlier, CudaEvent):
+            raise TypeError(f"a CUDA event can't be compared with {earlier!r}")
+        return float(self._elapsed(earlier.pointer, self.pointer)) * 1e-3
+
+
+class CudaGate:
+    """A flag in host memory that the waiting kernels of all devices can see."""
+
+    def __init__(self) -> None:
+        import cupy
+        from cupy.cuda import pinned_memory, runtime
+
+        memory = cupy.cuda.PinnedMemory(8, runtime.hostAllocPortable | runtime.hostAllocMapped)
+        pointer = pinned_memory.PinnedMemoryPointer(memory, 0)
+        self.address: int = pointer.ptr
+        self._opened = np.frombuffer(pointer, dtype=np.uint32, count=2)
+        self._opened[:] = 0
+        self.ticket = 0
+
+    def close(self) -> int:
+        """Close the gate for the streams that are held from now on."""
+        self.ticket += 1
+        return self.ticket
+
+    def open(self) -> None:
+        """Release every stream that the gate holds."""
+        self._opened[0] = self.ticket
+
+    def has_expired(self, closing: int) -> bool:
+        """Whether the deadline released a stream held at that closing or a later one."""
+        return bool(self._opened[1] >= closing)
+
+
+class CudaStream:
+    """A stream by its ``cudaStream_t``, whoever made it."""
+
+    def __init__(self, device: CudaDevice, pointer: int, label: str) -> None:
+        from cupy.cuda import runtime
+
+        self.device = device
+        self.label = label
+        self.ptr = pointer  # the name by which CuPy's launcher reads it
+        self._runtime = runtime
+
+    def record(self, event: Event) -> None:
+        """Queue `event` behind the work queued so far."""
+        self._runtime.setDevice(self.device.id)
+        self._runtime.eventRecord(event.pointer, self.ptr)  # type: ignore[attr-defined]
+
+    def hold(self, gate: Gate) -> None:
+        """Let work queued from now on wait until `gate` opens."""
+        if not isinstance(gate, CudaGate):
+            raise TypeError(f"a CUDA stream can't be held by {gate!r}")
+        self._runtime.setDevice(self.device.id)
+        arguments = (gate.address, np.uint32(gate.ticket), np.uint64(GATE_DEADLINE * 1e9))
+        self.device.hold_kernel.linear_launch(1, arguments, stream=self)
+
+    def synchronize(self) -> None:
+        """Wait until all work queued so far is done."""
+        self._runtime.setDevice(self.device.id)
+        self._runtime.streamSynchronize(self.ptr)
+
+
+class CudaContext:
+    """Every stream of this process on one device, through the driver's context events."""
+
+    label = "every stream"
+
+    def __init__(self, device: CudaDevice) -> None:
+        import cupy
+
+        driver = _context_driver()
+        self.device = device
+        self._driver = driver
+        with cupy.cuda.Device(device.id):
+            self._stream = cupy.cuda.Stream(non_blocking=True)
+            self._released = device.create_event()
+            self._handle = driver.CUcontext(cupy.cuda.driver.ctxGetCurrent())
+        self._holder = CudaStream(device, self._stream.ptr, "the gate's stream")
+
+    def record(self, event: Event) -> None:
+        """Queue `event` behind the work queued so far on any stream."""
+        pointer = event.pointer  # type: ignore[attr-defined]
+        _check(self._driver.cuCtxRecordEvent(self._handle, self._driver.CUevent(pointer)))
+
+    def hold(self, gate: Gate) -> None:
+        """Let work queued on any stream from now on wait until `gate` opens."""
+        self._holder.hold(gate)
+        self._holder.record(self._released)
+        event = self._driver.CUevent(self._released.pointer)
+        _check(self._driver.cuCtxWaitEvent(self._handle, event))
+
+    def synchronize(self) -> None:
+        """Wait until every stream of the device is idle."""
+        self.device.synchronize()
+
+
+def _context_driver() -> Any:
+    """Return the driver API with context events, or say why there is none."""
+    from cupy.cuda import runtime
+
+    if runtime.is_hip:
+        raise UnsupportedError("HIP has no context-wide events")
+    try:
+        from cuda.bindings import driver
+    except Exception as error:  # a broken installation fails in more ways than ImportError
+        raise UnsupportedError(
+            f"cuda-bindings can't be imported ({error}); pip install cuda-bindings"
+        ) from error
+    if not hasattr(driver, "cuCtxRecordEvent"):
+        raise UnsupportedError("cuda-bindings is older than 12.5; upgrade it")
+    version = runtime.driverGetVersion()
+    if version < 12050:
+        raise UnsupportedError(
+            f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}, "
+            "and context events need 12.5"
+        )
+    return driver
+
+
+def _check(result: tuple[Any, ...]) -> None:
+    (status, *_) = result
+    if int(status) != 0:
+        raise UnsupportedError(f"the CUDA driver refused a context event: {status}")
+
+
+class CudaGraph:
+    """A captured graph, with what it captured kept alive."""
+
+    def __init__(self, stream: CudaStream, graph: Any, kept: object) -> None:
+        self.stream = stream
+        self._graph = graph
+        self._kept = kept
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was captured; False where that can't be asked."""
+        try:
+            driver = _context_driver()
+        except UnsupportedError:
+            return False
+        status, _, n_nodes = driver.cuGraphGetNodes(driver.CUgraph(self._graph.graph), 0)[:3]
+        return int(status) == 0 and n_nodes == 0
+
+    def launch(self) -> None:
+        """Queue the captured work on the stream that it was captured from."""
+        self._graph.launch(self.stream)
+
+
+class CudaDevice:
+    """One CUDA device, by its ordinal in this process."""
+
+    def __init__(self, device_id: int) -> None:
+        from cupy.cuda import runtime
+
+        self.id = device_id
+        self._runtime = runtime
+
+    def __repr__(self) -> str:
+        return f"<CudaDevice {self.id}: {self.properties.name}>"
+
+    @functools.cached_property
+    def properties(self) -> DeviceProperties:
+        """What the device says of itself."""
+        fields = self._runtime.getDeviceProperties(self.id)
+        return DeviceProperties(
+            name=fields["name"].decode(errors="replace"),
+            l2_bytes=int(fields.get("l2CacheSize", 0)),
+            memory_bytes=int(fields["totalGlobalMem"]),
+            compute_capability=f"{fields['major']}.{fields['minor']}",
+            pci_bus_id=self._runtime.deviceGetPCIBusId(self.id),
+        )
+
+    @functools.cached_property
+    def hold_kernel(self) -> Any:
+        """The kernel that waits for a gate, loaded on this device."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            return _module().get_function("hold").kernel
+
+    def create_event(self) -> CudaEvent:
+        """Make a timing event on this device."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            return CudaEvent()
+
+    def current_streams(self) -> Sequence[Stream]:
+        """CuPy's current stream and, where PyTorch's is another one, PyTorch's too."""
+        import cupy
+
+        cupy_stream = cupy.cuda.get_current_stream(self.id).ptr
+        streams = [CudaStream(self, cupy_stream, "CuPy's current stream")]
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            torch_stream = torch.cuda.current_stream(self.id).cuda_stream
+            if torch_stream != cupy_stream:
+                streams.append(CudaStream(self, torch_stream, "PyTorch's current stream"))
+        return streams
+
+    @functools.cached_property
+    def _context(self) -> CudaContext:
+        return CudaContext(self)
+
+    def every_stream(self) -> CudaContext:
+        """All streams of this process on the device, as one."""
+        return self._context
+
+    def capture(self, work: Work) -> CudaGraph:
+        """Capture what `work` queues on the frameworks' current streams."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            stream = cupy.cuda.Stream(non_blocking=True)
+            with stream, _torch_stream(self.id, stream.ptr):
+                # once for real, so that pools and library handles exist on this stream
+                work()
+                stream.synchronize()
+                stream.begin_capture()
+                try:
+                    try:
+                        kept = work()
+                    finally:
+                        graph = stream.end_capture()
+                except Exception as error:
+                    message = str(error).splitlines()[0] if str(error) else ""
+                    raise UnsupportedError(f"{type(error).__name__}: {message}") from error
+        return CudaGraph(
+            CudaStream(self, stream.ptr, "the capturing stream"), graph, (stream, kept)
+        )
+
+    def synchronize(self) -> None:
+        """Wait until every stream of the device is idle."""
+        self._runtime.setDevice(self.id)
+        self._runtime.deviceSynchronize()
+
+    def reserved_bytes(self) -> int:
+        """Device memory that CuPy's default pool and PyTorch's allocator hold, in bytes."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            total = int(cupy.get_default_memory_pool().total_bytes())
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.cuda.is_initialized():
+            total += int(torch.cuda.memory_reserved(self.id))
+        return total
+
+    @contextmanager
+    def cold_cache(self) -> Iterator[Work]:
+        """Lend a function that writes, then reads, twice the size of the L2 cache."""
+        import cupy
+
+        size = 2 * self.properties.l2_bytes // 16 * 16
+        if not size:
+            raise UnsupportedError(f"{self.properties.name} does not tell the size of its L2 cache")
+        with cupy.cuda.Device(self.id):
+            memory = cupy.cuda.Memory(size)
+            sink = cupy.cuda.Memory(4)
+            read_all = _module().get_function("read_all").kernel
+            stream = CudaStream(self, cupy.cuda.Stream.null.ptr, "the default stream")
+
+        def flush() -> None:
+            with cupy.cuda.Device(self.id):
+                self._runtime.memsetAsync(memory.ptr, 0x5A, size, stream.ptr)
+                arguments = (memory.ptr, np.uint64(size // 16), sink.ptr)
+                read_all.linear_launch(1 << 18, arguments, block_max_size=256, stream=stream)
+            self.synchronize()
+
+        yield flush
+
+
+def _torch_stream(device_id: int, pointer: int) -> Any:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return nullcontext()
+    return torch.cuda.stream(torch.cuda.ExternalStream(pointer, device=device_id))
+
+
+class CudaPlatform:
+    """The CUDA devices that this process sees."""
+
+    name = "cuda"
+
+    def __init__(self) -> None:
+        from cupy.cuda import runtime
+
+        self._runtime = runtime
+        self._local = threading.local()  # an own gate for each thread: one must not open another's
+        self._devices = [CudaDevice(i) for i in range(runtime.getDeviceCount())]
+
+    def device_count(self) -> int:
+        """How many devices this process sees."""
+        return len(self._devices)
+
+    def current_device(self) -> int:
+        """Id of the device that is current in this thread."""
+        return int(self._runtime.getDevice())
+
+    def device(self, device_id: int) -> CudaDevice:
+        """Return the device with that id."""
+        return self._devices[device_id]
+
+    def gate(self) -> CudaGate:
+        """Return this thread's gate, open."""
+        if self._runtime.is_hip:
+            raise UnsupportedError("this is CuPy for HIP, and the gate's kernel is CUDA's")
+        if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0"):
+            raise UnsupportedError(
+                "CUDA_LAUNCH_BLOCKING is set, so that each launch waits for the GPU; unset it"
+            )
+        try:
+            _ = self._devices[self.current_device()].hold_kernel
+        except Exception as error:  # NVRTC missing, no headers, an unknown architecture ...
+            raise UnsupportedError(f"the gate's kernel can't be compiled: {error}") from error
+        if not hasattr(self._local, "gate"):
+            self._local.gate = CudaGate()
+        gate: CudaGate = self._local.gate
+        return gate
+
+    @contextmanager
+    def preserved(self) -> Iterator[Work]:
+        """Restore the current device and CuPy's current stream on exit."""
+        import cupy
+
+        home = self._runtime.getDevice()
+        stream = cupy.cuda.get_current_stream()
+        try:
+            yield functools.partial(self._runtime.setDevice, home)
+        finally:
+            self._runtime.setDevice(home)
+            stream.use()
+
+
+@functools.cache
+def _platform() -> CudaPlatform:
+    return CudaPlatform()
+
+
+def find_cuda() -> CudaPlatform:
+    """Return the CUDA platform.
+
+    Raises
+    ------
+    UnsupportedError
+        If there is no GPU to be used: no CuPy, no driver, a driver that is too old, or no
+        device; the message tells which and what to do.
+    """
+    try:
+        import cupy
+    except Exception as error:  # importing CuPy fails in many ways
+        if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
+            raise UnsupportedError(
+                'CuPy is not installed; pip install "gpubench[cuda12]" (or [cuda13])'
+            ) from None
+        raise UnsupportedError(f"CuPy can't be imported: {error}") from error
+    runtime = cupy.cuda.runtime
+    version = runtime.driverGetVersion()
+    if version == 0:
+        raise UnsupportedError("there is no NVIDIA driver; install one")
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        if "InsufficientDriver" in str(error):
+            raise UnsupportedError(
+                f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}, which is too "
+                f"old for this CuPy (CUDA {runtime.runtimeGetVersion() // 1000}); update the "
+                "driver or install the CuPy for its version"
+            ) from error
+        count = 0
+    if count == 0:
+        raise UnsupportedError(
+            "the driver shows no device to this process; see nvidia-smi and CUDA_VISIBLE_DEVICES "
+            f"(now {os.environ.get('CUDA_VISIBLE_DEVICES', 'unset')!r})"
+        )
+    return _platform()

@@ -1,0 +1,46 @@
+"""A progress bar for runs that take long enough to want one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gpubench.errors import ArgumentError
+
+_DELAY = 2.0
+"""Seconds before a bar appears that nobody asked for."""
+
+
+@contextmanager
+def progress_bar(
+    progress: bool | None, total: int | None, name: str
+) -> Iterator[Callable[[int], object]]:
+    """Show a bar on standard error while the block runs.
+
+    Parameters
+    ----------
+    progress : bool or None
+        True: at once; None: on a terminal only and after two seconds; False: never.
+    total : int or None
+        How many steps there are, if that is known.
+    name : str
+        What the bar says in front.
+
+    Yields
+    ------
+    callable
+        Advances the bar by a number of steps.
+    """
+    if progress not in (True, False, None):
+        raise ArgumentError(f"progress must be True, False or None, got {progress!r}")
+    if progress is False:
+        yield lambda _: None
+        return
+    from tqdm.auto import tqdm
+
+    hidden = None if progress is None else False  # None: hidden unless on a terminal
+    delay = _DELAY if progress is None else 0.0
+    with tqdm(
+        total=total, desc=name, unit="sample", leave=False, disable=hidden, delay=delay
+    ) as bar:
+        yield bar.update

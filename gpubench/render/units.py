@@ -1,0 +1,67 @@
+"""Times as text: three significant digits, rounded before the unit is chosen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TimeUnit:
+    """A unit in which times are written.
+
+    Attributes
+    ----------
+    symbol : str
+        For example ``"us"``.
+    per_second : float
+        How many of it make a second.
+    """
+
+    symbol: str
+    per_second: float
+
+    def number(self, seconds: float) -> str:
+        """Return `seconds` in this unit with three significant digits, without the symbol."""
+        value = _round(_round(seconds) * self.per_second)
+        exponent = int(f"{value:e}".partition("e")[2])
+        return f"{value:.{max(0, 2 - exponent)}f}" if value else "0"
+
+    def text(self, seconds: float) -> str:
+        """Return `seconds` in this unit with three significant digits and the symbol."""
+        return f"{self.number(seconds)} {self.symbol}"
+
+
+_UNITS = (TimeUnit("s", 1), TimeUnit("ms", 1e3), TimeUnit("us", 1e6), TimeUnit("ns", 1e9))
+
+
+def common_unit(*times: float) -> TimeUnit:
+    """Return the unit in which to write several times that are to be compared.
+
+    Parameters
+    ----------
+    *times : float
+        Seconds.
+
+    Returns
+    -------
+    TimeUnit
+        The one of ns, us, ms and s that gives the smallest time other than zero one to three
+        digits before the point, so that none shrinks to leading zeros.
+    """
+    smallest = min((abs(_round(time)) for time in times if time), default=0.0)
+    return next((unit for unit in _UNITS if smallest * unit.per_second >= 1), _UNITS[-1])
+
+
+def format_time(seconds: float) -> str:
+    """Return a time in the unit that suits it best, for example ``"6.05 us"``.
+
+    Parameters
+    ----------
+    seconds : float
+        The time; negative ones are differences.
+    """
+    return common_unit(seconds).text(seconds)
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.2e}")

@@ -1,0 +1,162 @@
+"""One call being measured: first call, warm-up, choice of the timer, samples."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+
+from gpubench.call import TimedCall
+from gpubench.devices.base import Device, Platform, Work
+from gpubench.notes import Note, waits_inside
+from gpubench.timers.base import Samples
+from gpubench.timers.choose import Choice, Subject, choose_timer, events_choice
+from gpubench.timers.floor import clock_step, floor_time
+from gpubench.timers.probe import N_PROBES
+
+_SETTLE_SPAN = 0.02
+_SETTLE_LIMIT = 0.3
+_SETTLED_WITHIN = 0.01
+_MAX_EXPIRED_TAKES = 2
+
+
+class Budget:
+    """Seconds of wall time that may be spent, from the moment at which this is made."""
+
+    def __init__(self, duration: float) -> None:
+        self._begin = time.perf_counter()
+        self._duration = duration
+
+    def is_spent(self, share: float = 1.0) -> bool:
+        """Whether that share of the time has passed."""
+        return time.perf_counter() - self._begin > share * self._duration
+
+
+class Session:
+    """Phases of measuring one call, to be gone through in the order of the methods.
+
+    Parameters
+    ----------
+    call : TimedCall
+        What is measured.
+    platform : Platform
+        Where.
+    devices : sequence of Device
+        What is timed; empty where there is no GPU.
+    go_home : callable
+        Makes the caller's device current.
+
+    Attributes
+    ----------
+    first_call_time : float or None
+        Seconds of the very first call until the devices were idle; None if it was a sample.
+    n_warmup : int
+        How many calls have been made that are not samples.
+    n_expired : int
+        How many samples came from a gate that its deadline opened.
+    """
+
+    def __init__(
+        self, call: TimedCall, platform: Platform, devices: Sequence[Device], go_home: Work
+    ) -> None:
+        self._call = call
+        self._platform = platform
+        self._devices = devices
+        self._go_home = go_home
+        self._choice: Choice
+        self._n_expired_takes = 0
+        self.first_call_time: float | None = None
+        self.n_warmup = 0
+        self.n_expired = 0
+
+    def warm_up(self, n_warmup: int, budget: Budget) -> None:
+        """Make the first call, then `n_warmup` in all less those that choosing will make.
+
+        At most half of the budget is spent, but for the first call.
+        """
+        if n_warmup == 0:
+            return
+        self.first_call_time = self._once()
+        probes = N_PROBES if self._devices else 0
+        for _ in range(n_warmup - 1 - probes):
+            if budget.is_spent(0.5):
+                break
+            self._once()
+
+    def settle(self, budget: Budget) -> None:
+        """Go on warming up until a call takes as long as a little before.
+
+        That is, until the mean times of a call in two successive spans of 20 ms agree within
+        1 %; for 0.3 s and half of the budget at the most.
+        """
+        limit = Budget(_SETTLE_LIMIT)
+        before = math.inf
+        while not (limit.is_spent() or budget.is_spent(0.5)):
+            span = Budget(_SETTLE_SPAN)
+            times: list[float] = []
+            while not (times and span.is_spent()):
+                times.append(self._once())
+            mean = sum(times) / len(times)
+            if abs(mean - before) <= _SETTLED_WITHIN * mean:
+                return
+            before = mean
+
+    def _once(self) -> float:
+        call = self._call.next()
+        begin = time.perf_counter()
+        call()
+        self._call.synchronize()
+        self.n_warmup += 1
+        return time.perf_counter() - begin
+
+    def choose(self, method: str, *, may_probe: bool, many: bool) -> None:
+        """Choose the timer: `choose_timer` for what the arguments mean."""
+        subject = Subject(self._call.next, self._call.is_fixed, may_probe, many)
+        self._choice = choose_timer(method, subject, self._platform, self._devices, self._go_home)
+        self.n_warmup += self._choice.n_calls
+        self._measure_timer()
+
+    def _measure_timer(self) -> None:
+        choice = self._choice
+        self.floor = floor_time(choice.timer, choice.streams)
+        self.clock_step = clock_step(choice.streams[0]) if choice.streams else None
+        self._go_home()
+
+    @property
+    def method(self) -> str:
+        """How samples are taken."""
+        return self._choice.timer.method
+
+    @property
+    def samples_per_gate(self) -> int:
+        """How many samples share a gate."""
+        return self._choice.timer.samples_per_gate
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was learned while choosing."""
+        return self._choice.notes
+
+    def take(self, n: int) -> Samples:
+        """Take up to `n` samples, as many as one gate holds."""
+        n = min(n, self._choice.timer.samples_per_take)
+        samples = self._choice.timer.take(self._call.next(), n)
+        if not samples.valid:
+            self._n_expired_takes += 1
+            self.n_expired += n
+        return samples
+
+    def must_restart(self) -> bool:
+        """Whether gates expire so often that samples have to be taken anew, by plain events.
+
+        A call may wait for the device only now and then, so that no probe saw it. Each such
+        wait costs a gate's deadline; after a few the timer is changed here.
+        """
+        if self._n_expired_takes <= _MAX_EXPIRED_TAKES:
+            return False
+        notes = (*self._choice.notes, waits_inside())
+        plain = events_choice(self._devices, self._go_home)
+        self._choice = Choice(plain.timer, plain.streams, notes)
+        self._n_expired_takes = self.n_expired = 0
+        self._measure_timer()
+        return True

@@ -1,0 +1,185 @@
+"""Which timer suits a call: what was asked for, where the machine and the call allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from gpubench import notes
+from gpubench.devices.base import Device, Gate, Platform, Stream, Work
+from gpubench.errors import UnsupportedError
+from gpubench.notes import Note
+from gpubench.timers.base import Timer
+from gpubench.timers.events import EventsTimer
+from gpubench.timers.gated import GatedTimer
+from gpubench.timers.graph import GraphTimer
+from gpubench.timers.host import HostTimer
+from gpubench.timers.probe import N_PROBES, ExpiredError, Sighting, probe
+
+METHODS = ("auto", "host", "events", "gated", "graph")
+
+SAMPLES_PER_GATE = 20
+"""How many samples share a gate when many are asked for. A gate costs about as much wall time
+as two plain samples, and a stream's queue holds about a thousand launches."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A timer, and what was learned on the way to it.
+
+    Attributes
+    ----------
+    timer : Timer
+        The timer, ready.
+    streams : tuple of Stream
+        Where it records, one stream for each device; empty for the host's clock.
+    notes : tuple of Note
+        What the reader of the result should know about the choice.
+    n_calls : int
+        How often the call was made in order to choose.
+    """
+
+    timer: Timer
+    streams: tuple[Stream, ...] = ()
+    notes: tuple[Note, ...] = ()
+    n_calls: int = 0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the choice depends on.
+
+    Attributes
+    ----------
+    next_call : callable
+        Prepares a call and returns it.
+    is_fixed : bool
+        Whether one call can follow another with nothing to be prepared between them.
+    may_probe : bool
+        Whether the call may be made before the samples are taken.
+    many : bool
+        Whether so many samples are wanted that gates should be shared.
+    """
+
+    next_call: Callable[[], Callable[[], object]]
+    is_fixed: bool = True
+    may_probe: bool = True
+    many: bool = False
+
+
+def choose_timer(
+    method: str, subject: Subject, platform: Platform, devices: Sequence[Device], go_home: Work
+) -> Choice:
+    """Choose the timer for a call.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`. ``"auto"`` is ``"gated"`` where there is a device, else ``"host"``.
+    subject : Subject
+        The call.
+    platform : Platform
+        Makes the gate.
+    devices : sequence of Device
+        What is timed; empty where there is no GPU.
+    go_home : callable
+        Makes the caller's device current.
+
+    Returns
+    -------
+    Choice
+        What was asked for, or the next best with a note that says why.
+    """
+    if method == "host" or not devices:
+        return Choice(HostTimer(devices))
+    plain = events_choice(devices, go_home)
+    explain = method != "events"
+    try:
+        gate = platform.gate()
+    except UnsupportedError as error:
+        return replace(plain, notes=(notes.no_gate(str(error)),) if explain else ())
+    if not subject.may_probe:
+        return replace(plain, notes=(notes.no_warmup(),) if explain else ())
+    contexts, learned = _contexts(devices)
+    try:
+        sightings = probe(subject.next_call, devices, contexts, gate, go_home)
+    except ExpiredError:
+        return replace(plain, notes=(*learned, notes.waits_inside()), n_calls=1)
+    streams = tuple(sighting.stream for sighting in sightings)
+    learned += _sighting_notes(devices, sightings)
+    if method == "events":
+        return replace(plain, notes=learned, n_calls=N_PROBES)
+    if method == "graph":
+        graph = _graph(subject, devices, sightings, gate, go_home)
+        if isinstance(graph, Choice):
+            return replace(graph, notes=learned)
+        learned += (graph,)
+    shared = subject.many and subject.is_fixed and not any(s.works_elsewhere for s in sightings)
+    timer, n_calls = _gated(subject.next_call, streams, gate, go_home, shared)
+    return Choice(timer, streams, learned, N_PROBES + n_calls)
+
+
+def events_choice(devices: Sequence[Device], go_home: Work) -> Choice:
+    """Choose plain events on each device's current stream, as CuPy does."""
+    streams = tuple(device.current_streams()[0] for device in devices)
+    return Choice(EventsTimer(streams, go_home), streams)
+
+
+def _contexts(devices: Sequence[Device]) -> tuple[list[Stream | None], tuple[Note, ...]]:
+    try:
+        return [device.every_stream() for device in devices], ()
+    except UnsupportedError as error:
+        return [None for _ in devices], (notes.no_context_events(str(error)),)
+
+
+def _sighting_notes(devices: Sequence[Device], sightings: Sequence[Sighting]) -> tuple[Note, ...]:
+    found = []
+    for device, seen in zip(devices, sightings, strict=True):
+        if seen.works_elsewhere:
+            found.append(notes.side_stream(device.id, seen.context_time, seen.current_time))
+        elif seen.stream is not seen.streams[0]:
+            found.append(notes.other_stream(seen.stream.label))
+    return tuple(found)
+
+
+def _graph(
+    subject: Subject,
+    devices: Sequence[Device],
+    sightings: Sequence[Sighting],
+    gate: Gate,
+    go_home: Work,
+) -> Choice | Note:
+    if len(devices) > 1:
+        return notes.no_graph("a graph is captured on one device, and several are timed")
+    if not subject.is_fixed:
+        return notes.no_graph("setup and cache='cold' act before each call, not inside a graph")
+    if sightings[0].works_elsewhere:
+        return notes.no_graph("it works on a stream of its own")
+    timer = GraphTimer(devices[0], gate, go_home)
+    try:
+        stream = timer.capture(subject.next_call())
+    except UnsupportedError as error:
+        return notes.no_graph(str(error))
+    if stream is None:
+        return notes.no_graph("it queued nothing on the capturing stream")
+    return Choice(timer, (stream,), n_calls=N_PROBES)
+
+
+def _gated(
+    next_call: Callable[[], Callable[[], object]],
+    streams: Sequence[Stream],
+    gate: Gate,
+    go_home: Work,
+    shared: bool,
+) -> tuple[GatedTimer, int]:
+    """Find how many calls fit behind one gate: they fit if the gate doesn't expire."""
+    n_calls = 0
+    size = SAMPLES_PER_GATE if shared else 1
+    while True:
+        timer = GatedTimer(streams, gate, go_home, size)
+        if size == 1:
+            return timer, n_calls
+        n_calls += size
+        if timer.take(next_call(), size).valid:
+            return timer, n_calls
+        size //= 4
