@@ -121,6 +121,28 @@ def synchronous(name: str, func: Callable[..., object]) -> Callable[..., object]
     return func
 
 
+def finished(name: str, returned: object) -> None:
+    """Check that what a function returned isn't its work still to be done.
+
+    Raises
+    ------
+    ArgumentError
+        If it is a coroutine or a generator.
+    """
+    for is_lazy, kind, remedy in (
+        (inspect.iscoroutine, "coroutine", "lambda: asyncio.run(f())"),
+        (inspect.isgenerator, "generator", "lambda: list(f())"),
+        (inspect.isasyncgen, "asynchronous generator", "one that consumes it in asyncio.run()"),
+    ):
+        if is_lazy(returned):
+            if inspect.iscoroutine(returned):
+                returned.close()  # so that nobody is told that it was never awaited
+            raise ArgumentError(
+                f"{name} returned a {kind}, whose body has not run; pass a function that runs it, "
+                f"for example {remedy}"
+            )
+
+
 def callable_name(func: object) -> str:
     """Return a readable name for any callable: a partial's function, an instance's class."""
     while isinstance(func, functools.partial):

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gpubench.arguments import finished
 from gpubench.devices.base import Device, Work
 
 
@@ -51,6 +52,17 @@ class TimedCall:
         if not args and not self._kwargs:
             return self._func
         return functools.partial(self._func, *args, **self._kwargs)
+
+    def first(self) -> Callable[[], object]:
+        """Do as `next`; the call returned refuses a function that only looks synchronous."""
+        call = self.next()
+
+        def checked() -> object:
+            returned = call()
+            finished("func", returned)
+            return returned
+
+        return checked
 
     def next(self) -> Callable[[], object]:
         """Do what comes before a call, and return the call."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpubench.call import TimedCall
 from gpubench.devices.base import Device, Platform, Work
@@ -65,6 +65,7 @@ class Session:
         self._go_home = go_home
         self._choice: Choice
         self._n_expired_takes = 0
+        self._is_first = True
         self.first_call_time: float | None = None
         self.n_warmup = 0
         self.n_expired = 0
@@ -102,12 +103,18 @@ class Session:
             before = mean
 
     def _once(self) -> float:
-        call = self._call.next()
+        call = self._next()
         begin = time.perf_counter()
         call()
         self._call.synchronize()
         self.n_warmup += 1
         return time.perf_counter() - begin
+
+    def _next(self) -> Callable[[], object]:
+        if self._is_first:
+            self._is_first = False
+            return self._call.first()
+        return self._call.next()
 
     def choose(self, method: str, *, may_probe: bool, many: bool) -> None:
         """Choose the timer: `choose_timer` for what the arguments mean."""
@@ -140,7 +147,7 @@ class Session:
     def take(self, n: int) -> Samples:
         """Take up to `n` samples, as many as one gate holds."""
         n = min(n, self._choice.timer.samples_per_take)
-        samples = self._choice.timer.take(self._call.next(), n)
+        samples = self._choice.timer.take(self._next(), n)
         if not samples.valid:
             self._n_expired_takes += 1
             self.n_expired += n

@@ -236,9 +236,14 @@ class SimulatedStream:
             raise TypeError(f"a simulated stream can't be held by {gate!r}")
         self.queue(_Request("gate", gate.closing.wait))
 
+    @property
+    def is_capturing(self) -> bool:
+        """Whether work queued here is captured instead of run."""
+        return self._captured is not None
+
     def synchronize(self) -> None:
         """Wait until all work queued so far is done."""
-        if self._captured is not None:
+        if self.is_capturing:
             raise UnsupportedError("a stream can't be synchronized while it is being captured")
         self._queue.join()
 

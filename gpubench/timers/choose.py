@@ -22,6 +22,9 @@ SAMPLES_PER_GATE = 20
 """How many samples share a gate when many are asked for. A gate costs about as much wall time
 as two plain samples, and a stream's queue holds about a thousand launches."""
 
+_LONG_CALL = 500e-6
+"""Seconds from which on a call has a gate of its own, whose cost is nothing beside it."""
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -173,13 +176,16 @@ def _gated(
     shared: bool,
 ) -> tuple[GatedTimer, int]:
     """Find how many calls fit behind one gate: they fit if the gate doesn't expire."""
-    n_calls = 0
-    size = SAMPLES_PER_GATE if shared else 1
-    while True:
+    single = GatedTimer(streams, gate, go_home)
+    if not shared:
+        return single, 0
+    seen = single.take(next_call(), 1)
+    n_calls = 1
+    size = SAMPLES_PER_GATE if seen.cpu[0] + seen.gpu.max() < _LONG_CALL else 1
+    while size > 1:
         timer = GatedTimer(streams, gate, go_home, size)
-        if size == 1:
-            return timer, n_calls
         n_calls += size
         if timer.take(next_call(), size).valid:
             return timer, n_calls
         size //= 4
+    return single, n_calls

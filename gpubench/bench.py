@@ -1,0 +1,181 @@
+"""The bench: the devices that calls are measured on, and what has to be put back afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from gpubench import arguments, notes
+from gpubench.call import TimedCall
+from gpubench.devices import current_platform
+from gpubench.devices.base import Device, Platform
+from gpubench.devices.host import HostPlatform
+from gpubench.devices.nvml import DeviceState, read_state
+from gpubench.environment import describe_environment
+from gpubench.errors import ArgumentError, UnsupportedError
+from gpubench.notes import Evidence, diagnose
+from gpubench.result import BenchmarkResult
+from gpubench.sampling import Collected
+from gpubench.session import Session
+from gpubench.stats import summarize
+from gpubench.timers.choose import METHODS
+
+CACHES = ("warm", "cold")
+
+
+@dataclass
+class Conditions:
+    """What changed on the devices while samples were taken.
+
+    Attributes
+    ----------
+    pool_growth_bytes : int
+        By how much the frameworks' memory pools grew.
+    states : sequence of (DeviceState or None, DeviceState or None)
+        Each device's state before and after.
+    """
+
+    pool_growth_bytes: int = 0
+    states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
+
+
+class Bench:
+    """Devices to measure on; inside the ``with`` block they are set up, after it put back.
+
+    Parameters
+    ----------
+    devices : int, sequence of int or None
+        Which to time; None for the current one.
+    method : str
+        How to time, as `benchmark` takes it.
+    cache : {"warm", "cold"}
+        Whether caches are flushed before each call.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument can't be used.
+    UnsupportedError
+        If a GPU is asked for and there is none.
+    """
+
+    def __init__(
+        self,
+        devices: int | Sequence[int] | None = None,
+        method: str = "auto",
+        cache: str = "warm",
+    ) -> None:
+        self.method = arguments.one_of("method", method, METHODS)
+        self._cache = arguments.one_of("cache", cache, CACHES)
+        self._platform = current_platform()
+        self._devices = _find_devices(self._platform, devices, method)
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Bench:
+        with ExitStack() as stack:
+            self._go_home = stack.enter_context(self._platform.preserved())
+            cold = self._devices if self._cache == "cold" else ()
+            self._flushes = [stack.enter_context(device.cold_cache()) for device in cold]
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._stack.close()
+
+    def session(
+        self,
+        func: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        setup: Callable[[], object] | None = None,
+    ) -> Session:
+        """Prepare to measure a call here."""
+        call = TimedCall(func, args, kwargs, setup, self._flushes, self._devices, self._go_home)
+        return Session(call, self._platform, self._devices, self._go_home)
+
+    @contextmanager
+    def watched(self) -> Iterator[Conditions]:
+        """Observe the devices over the block; what it yields is filled in at its end."""
+        conditions = Conditions()
+        pool_before, before = self._reserved_bytes(), self._states()
+        self._go_home()
+        yield conditions
+        conditions.pool_growth_bytes = self._reserved_bytes() - pool_before
+        conditions.states = tuple(zip(before, self._states(), strict=True))
+
+    def _reserved_bytes(self) -> int:
+        return sum(device.reserved_bytes() for device in self._devices)
+
+    def _states(self) -> list[DeviceState | None]:
+        return [read_state(device.properties.pci_bus_id) for device in self._devices]
+
+    def result(
+        self, name: str, session: Session, collected: Collected, conditions: Conditions
+    ) -> BenchmarkResult:
+        """Make the result of a session that was held here."""
+        cpu_times, gpu_times = collected.arrays()
+        timed = self._devices if len(gpu_times) else ()
+        evidence = Evidence(
+            method=session.method,
+            cpu=summarize(cpu_times),
+            gpu=tuple(summarize(row) for row in gpu_times),
+            devices=tuple(device.id for device in timed),
+            floor=session.floor,
+            clock_step=session.clock_step,
+            first_call_time=session.first_call_time,
+            n_expired=session.n_expired,
+            pool_growth_bytes=conditions.pool_growth_bytes,
+            states=conditions.states,
+        )
+        found = list(session.notes)
+        if isinstance(self._platform, HostPlatform) and self.method == "auto":
+            found.append(notes.no_gpu(self._platform.reason))
+        if self._cache == "cold" and not self._devices:
+            found.append(notes.cold_without_gpu())
+        if collected.stopped_by == "interrupted":
+            found.append(notes.interrupted(evidence.cpu.n))
+        return BenchmarkResult(
+            name=name,
+            cpu_times=cpu_times,
+            gpu_times=gpu_times,
+            devices=tuple(evidence.devices),
+            method=session.method,
+            samples_per_gate=session.samples_per_gate,
+            floor=session.floor,
+            clock_step=session.clock_step,
+            n_warmup=session.n_warmup,
+            first_call_time=session.first_call_time,
+            stopped_by=collected.stopped_by,
+            notes=(*found, *diagnose(evidence)),
+            environment=describe_environment(self._platform, self._devices, conditions.states),
+        )
+
+
+def _find_devices(
+    platform: Platform, devices: int | Sequence[int] | None, method: str
+) -> tuple[Device, ...]:
+    """Return the devices to time; none on a machine without a GPU."""
+    ids = arguments.device_ids(devices)
+    count = platform.device_count()
+    if isinstance(platform, HostPlatform):
+        if ids is not None or method not in ("auto", "host"):
+            asked = f"method={method!r}" if ids is None else f"devices={devices!r}"
+            raise UnsupportedError(f"{asked} needs a GPU, and none was found: {platform.reason}")
+        return ()
+    if ids is None:
+        ids = (platform.current_device(),)
+    for device_id in ids:
+        if device_id >= count:
+            raise ArgumentError(
+                f"devices={devices!r}: there is no GPU {device_id}; this process sees {count}, "
+                f"numbered from 0"
+            )
+    return tuple(platform.device(device_id) for device_id in ids)

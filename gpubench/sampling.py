@@ -1,0 +1,137 @@
+"""Samples are collected until a rule says that there are enough."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpubench.result import StoppedBy
+from gpubench.session import Budget, Session
+from gpubench.stats import FloatArray, median_interval
+from gpubench.timers.base import Samples
+
+PRECISION = 0.005
+"""An adaptive run ends when the median's interval lies this near to it, relatively."""
+
+MIN_ADAPTIVE_SAMPLES = 10
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When there are enough samples.
+
+    Attributes
+    ----------
+    n_repeat : int or None
+        At that many; None: when every device's median is known to within `PRECISION`, but not
+        below `MIN_ADAPTIVE_SAMPLES`.
+    limit : Budget
+        Or when this is spent.
+    at_least : int
+        But not below this many.
+    """
+
+    n_repeat: int | None
+    limit: Budget
+    at_least: int = 1
+
+
+@dataclass
+class Collected:
+    """Samples in the order in which they were taken.
+
+    Attributes
+    ----------
+    n : int
+        How many.
+    stopped_by : str
+        Why there are no more, as in `BenchmarkResult`.
+    """
+
+    n: int = 0
+    stopped_by: StoppedBy = "n_repeat"
+    _parts: list[Samples] = field(default_factory=list)
+
+    def add(self, samples: Samples) -> None:
+        """Append samples."""
+        self._parts.append(samples)
+        self.n += samples.cpu.size
+
+    def arrays(self) -> tuple[FloatArray, FloatArray]:
+        """All CPU times, shape (n,), and all GPU times, shape (n_devices, n)."""
+        cpu = np.concatenate([part.cpu for part in self._parts])
+        return cpu, np.concatenate([part.gpu for part in self._parts], axis=1)
+
+    def is_precise(self, clock_step: float | None) -> bool:
+        """Whether every median is known to `PRECISION`, or to the clock's step."""
+        cpu, gpu = self.arrays()
+        for row in gpu if len(gpu) else cpu[np.newaxis]:
+            interval = median_interval(row)
+            if interval is None:
+                return False
+            median = float(np.median(row))
+            tolerance = max(PRECISION * median, clock_step or 0.0)
+            if max(interval[1] - median, median - interval[0]) > tolerance:
+                return False
+        return True
+
+
+def collect(session: Session, goal: Goal, advance: Callable[[int], object]) -> Collected:
+    """Take samples until the goal is reached or Ctrl-C pressed.
+
+    Parameters
+    ----------
+    session : Session
+        Takes them; its timer is chosen.
+    goal : Goal
+        When to stop.
+    advance : callable
+        Told how many samples have been added.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If there was no sample yet.
+    """
+    collected = Collected()
+    next_check = MIN_ADAPTIVE_SAMPLES
+    try:
+        while True:
+            samples = session.take(goal.n_repeat - collected.n if goal.n_repeat else 1)
+            if session.must_restart():
+                collected, next_check = Collected(), MIN_ADAPTIVE_SAMPLES
+                continue
+            collected.add(samples)
+            advance(samples.cpu.size)
+            if collected.n == goal.n_repeat:
+                return collected
+            if goal.n_repeat is None and collected.n >= next_check:
+                if collected.is_precise(session.clock_step):
+                    collected.stopped_by = "converged"
+                    return collected
+                next_check = math.ceil(1.1 * collected.n)
+            if goal.limit.is_spent() and collected.n >= goal.at_least:
+                collected.stopped_by = "max_duration"
+                return collected
+    except KeyboardInterrupt:
+        if not collected.n:
+            raise
+        collected.stopped_by = "interrupted"
+        return collected
+
+
+@contextmanager
+def collection_off() -> Iterator[None]:
+    """Keep the garbage collector from running inside the block."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
