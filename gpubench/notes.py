@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpubench.compilation import Compilation
 from gpubench.devices.base import GATE_DEADLINE
 from gpubench.devices.nvml import DeviceState
 from gpubench.render.units import format_time
@@ -46,14 +47,18 @@ class Evidence:
     ----------
     method : str
         How the samples were taken.
+    asked : str
+        The `method` that the caller asked for.
     cpu : Statistics
         Of the host's times, in seconds.
     gpu : sequence of Statistics
         Of each device's times, in seconds.
     devices : sequence of int
         Ids of the devices, in the order of `gpu`.
-    floor, clock_step, first_call_time : float or None
+    floor, clock_step, first_call_time, first_call_compile_time : float or None
         Seconds, as in `BenchmarkResult`.
+    compilations : sequence of Compilation
+        What CuPy compiled while samples were taken.
     n_expired : int
         How many samples were taken behind a gate that its deadline opened.
     pool_growth_bytes : int
@@ -63,12 +68,15 @@ class Evidence:
     """
 
     method: str
+    asked: str
     cpu: Statistics
     gpu: Sequence[Statistics]
     devices: Sequence[int] = ()
     floor: float | None = None
     clock_step: float | None = None
     first_call_time: float | None = None
+    first_call_compile_time: float | None = None
+    compilations: Sequence[Compilation] = ()
     n_expired: int = 0
     pool_growth_bytes: int = 0
     states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
@@ -102,10 +110,12 @@ def near_floor(evidence: Evidence) -> Note | None:
     median = evidence.longest.median
     if median >= 10 * floor:
         return None
-    advice = {
-        "events": "Use method='gated' (the default), whose floor is lower and steadier.",
-        "gated": "Use method='graph', which shares the events between twenty calls.",
-    }.get(evidence.method, "Time several calls in one function.")
+    if evidence.asked == "events":
+        advice = "Use method='gated' (the default), whose floor is lower and steadier."
+    elif evidence.method == "gated" and evidence.asked != "graph":
+        advice = "Use method='graph', which shares the events between twenty calls."
+    else:
+        advice = "Time several calls in one function."
     return Note(
         "near-floor",
         f"The GPU time {format_time(median)} is near the {format_time(floor)} that an empty call "
@@ -145,8 +155,8 @@ def launch_bound(evidence: Evidence) -> Note | None:
 
 
 def launch_included(evidence: Evidence) -> Note | None:
-    """Events on an idle stream, and the host's time is over a third of the event time."""
-    if evidence.method != "events" or not evidence.gpu:
+    """Events on an idle stream were asked for, and the host takes over a third of their time."""
+    if evidence.asked != "events" or not evidence.gpu:
         return None
     cpu, gpu = evidence.cpu.median, evidence.longest.median
     if cpu < gpu / 3:
@@ -210,10 +220,26 @@ def slow_first_call(evidence: Evidence) -> Note | None:
     usual = evidence.cpu.median + (evidence.longest.median if evidence.gpu else 0.0)
     if first is None or first <= max(10e-3, 50 * usual):
         return None
+    compiling = evidence.first_call_compile_time
+    share = f", {format_time(compiling)} of it to compile" if compiling else ""
     return Note(
         "slow-first-call",
-        f"The first call took {format_time(first)}, against {format_time(usual)} later; "
+        f"The first call took {format_time(first)}{share}, against {format_time(usual)} later; "
         "it compiled, loaded or allocated, and is not in the samples.",
+    )
+
+
+def compiled_late(evidence: Evidence) -> Note | None:
+    """CuPy compiled something while samples were taken."""
+    if not evidence.compilations:
+        return None
+    names = dict.fromkeys(name for each in evidence.compilations for name in each.names)
+    listed = f" ({', '.join(names)})" if names else ""
+    total = sum(each.wall_time for each in evidence.compilations)
+    return Note(
+        "compiled-late",
+        f"CuPy spent {format_time(total)} on compiling{listed} while samples were taken.",
+        "Warm up longer, and keep shapes, dtypes and the kernels' source the same in each call.",
     )
 
 
@@ -279,6 +305,7 @@ RULES = (
     drifting,
     autocorrelated,
     slow_first_call,
+    compiled_late,
     expired_gate,
     pool_growth,
     throttled,
@@ -335,9 +362,8 @@ def side_stream(device: int, context_time: float, stream_time: float) -> Note:
     """Streams other than the current one worked."""
     return Note(
         "side-stream",
-        f"The function works on a stream of its own: GPU-{device} was busy for "
-        f"{format_time(context_time)}, of which {format_time(stream_time)} show on the current "
-        "stream.",
+        f"The function works on a stream of its own: events on all streams of GPU-{device} are "
+        f"{format_time(context_time)} apart, those on the current one {format_time(stream_time)}.",
         "Events on all streams are used, except with method='events', whose times miss that work.",
     )
 

@@ -146,6 +146,7 @@ class CudaContext:
             self._released = device.create_event()
             self._handle = driver.CUcontext(cupy.cuda.driver.ctxGetCurrent())
         self._holder = CudaStream(device, self._stream.ptr, "the gate's stream")
+        self.record(self._released)  # a driver that refuses does so here, before it is relied on
 
     def record(self, event: Event) -> None:
         """Queue `event` behind the work queued so far on any stream."""
@@ -436,6 +437,8 @@ def find_cuda() -> CudaPlatform:
                 f"old for this CuPy (CUDA {runtime.runtimeGetVersion() // 1000}); update the "
                 "driver or install the CuPy for its version"
             ) from error
+        if "NoDevice" not in str(error):
+            raise UnsupportedError(f"the CUDA driver fails: {error}") from error
         count = 0
     if count == 0:
         raise UnsupportedError(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from types import ModuleType
 
-_HARMLESS = ("GpuIdle", "ApplicationsClocksSetting")
+_HARMLESS = ("GpuIdle", "ApplicationsClocksSetting", "UserDefinedClocks")
+"""The last two are names of one reason: the clocks that somebody has set are kept to."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +58,19 @@ def read_state(pci_bus_id: str) -> DeviceState | None:
         return None
 
 
-def _names(pynvml: object, reasons: int) -> tuple[str, ...]:
+def _names(pynvml: ModuleType, reasons: int) -> tuple[str, ...]:
+    return tuple(name for name, bit in _reasons(pynvml) if reasons & bit)
+
+
+@functools.cache
+def _reasons(pynvml: ModuleType) -> tuple[tuple[str, int], ...]:
+    """Names and bits of the reasons that this version of NVML knows."""
     prefix = "nvmlClocksThrottleReason"
-    found = []
-    for attribute in dir(pynvml):
-        value = getattr(pynvml, attribute)
-        name = attribute.removeprefix(prefix)
-        single_bit = isinstance(value, int) and value and not value & (value - 1)
-        if attribute.startswith(prefix) and single_bit and reasons & value:
-            found.append(name)
-    return tuple(name for name in found if name not in _HARMLESS)
+    named = {
+        n.removeprefix(prefix): v for n, v in sorted(vars(pynvml).items()) if n.startswith(prefix)
+    }
+    return tuple(
+        (name, value)
+        for name, value in named.items()
+        if isinstance(value, int) and value and not value & (value - 1) and name not in _HARMLESS
+    )

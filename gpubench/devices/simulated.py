@@ -79,41 +79,52 @@ class _Request:
     queued_time: float = field(default_factory=time.perf_counter)
 
 
+class _Recording:
+    """One recording of an event on one stream: what waits for it keeps to this one."""
+
+    def __init__(self) -> None:
+        self._happened = threading.Event()
+        self._moment = math.nan
+
+    def run(self, start: float) -> float:
+        """Be reached by the stream at `start`."""
+        self._moment = start
+        return start + EVENT_TIME
+
+    def happen(self) -> None:
+        """Let go whoever waits."""
+        self._happened.set()
+
+    def wait(self) -> float:
+        """Block until the stream has been here, and return when that was."""
+        self._happened.wait()
+        return self._moment
+
+
 class SimulatedEvent:
-    """An event: the device time at which its stream reached it, cut to the clock's step."""
+    """An event: the device time at which its stream reached it, cut to the clock's step.
+
+    Attributes
+    ----------
+    recordings : sequence of _Recording
+        The last one, on each stream that it was made on; the event is the latest of them.
+    """
 
     def __init__(self, clock_step: float) -> None:
         self._clock_step = clock_step
-        self._reached = threading.Event()
-        self._parts: Sequence[SimulatedEvent] = ()
-        self._time = math.nan
-
-    def expect(self, parts: Sequence[SimulatedEvent] = ()) -> None:
-        """Forget the last time; happen again when all `parts` have, or when reached."""
-        self._reached.clear()
-        self._parts = parts
-
-    def reach(self, moment: float) -> None:
-        """Take `moment` as the event's time."""
-        self._time = math.floor(moment / self._clock_step) * self._clock_step
-
-    def happen(self) -> None:
-        """Let go whoever waits for the event."""
-        self._reached.set()
-
-    def wait(self) -> float:
-        """Block until the event has happened and return its time."""
-        if self._parts:
-            return max(part.wait() for part in self._parts)
-        self._reached.wait()
-        return self._time
+        self.recordings: Sequence[_Recording] = ()
 
     def seconds_since(self, earlier: Event) -> float:
         """Device time since `earlier`, in seconds."""
         if not isinstance(earlier, SimulatedEvent):
             raise TypeError(f"a simulated event can't be compared with {earlier!r}")
-        steps = round((self.wait() - earlier.wait()) / self._clock_step)
-        return steps * self._clock_step
+        return (self._step() - earlier._step()) * self._clock_step
+
+    def _step(self) -> int:
+        if not self.recordings:
+            raise UnsupportedError("an event has no time before it is recorded")
+        moment = max(recording.wait() for recording in self.recordings)
+        return math.floor(moment / self._clock_step)
 
 
 class _Closing:
@@ -200,8 +211,7 @@ class SimulatedStream:
 
     def queue(self, request: _Request) -> None:
         """Queue a request; blocks, as a real GPU does, while the queue is full."""
-        if not self._worker.is_alive():
-            raise UnsupportedError("this simulated GPU is closed; work inside its with block")
+        self.device.gpu.check_open()
         if self._captured is None:
             self._queue.put(request)
         else:
@@ -209,26 +219,25 @@ class SimulatedStream:
 
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel that takes `duration` seconds."""
-        actual = self.device.noisy(duration)
-        self.queue(
-            _Request(name, lambda start: start + LAUNCH_GAP + actual, duration=actual),
-        )
+        duration = self.device.noisy(finite_number("duration", duration, at_least=0))
+        self.queue(_Request(name, lambda start: start + LAUNCH_GAP + duration, duration=duration))
 
     def record(self, event: Event) -> None:
         """Queue `event` behind the work queued so far."""
         if not isinstance(event, SimulatedEvent):
             raise TypeError(f"a simulated stream can't record {event!r}")
-        event.expect()
+        event.recordings = (self.mark(),)
 
-        def run(start: float) -> float:
-            event.reach(start)
-            return start + EVENT_TIME
-
-        self.queue(_Request("event", run, event.happen))
+    def mark(self) -> _Recording:
+        """Queue a recording behind the work queued so far, and return it."""
+        recording = _Recording()
+        self.queue(_Request("event", recording.run, recording.happen))
+        return recording
 
     def wait(self, event: SimulatedEvent) -> None:
-        """Let work queued from now on wait until `event` has happened."""
-        self.queue(_Request("wait", lambda start: max(start, event.wait())))
+        """Let work queued from now on wait until `event`, as it is recorded now, has happened."""
+        recordings = event.recordings
+        self.queue(_Request("wait", lambda start: max([start, *(r.wait() for r in recordings)])))
 
     def hold(self, gate: Gate) -> None:
         """Let work queued from now on wait until `gate` opens."""
@@ -261,6 +270,7 @@ class SimulatedStream:
         """End the worker once the queue is empty."""
         self._queue.put(None)
         self._worker.join()
+        self._queue.task_done()
 
 
 class SimulatedGraph:
@@ -295,11 +305,7 @@ class _EveryStream:
         """Queue `event` behind the work queued so far on any stream."""
         if not isinstance(event, SimulatedEvent):
             raise TypeError(f"a simulated stream can't record {event!r}")
-        parts = []
-        for stream in list(self.device.streams):
-            parts.append(self.device.create_event())
-            stream.record(parts[-1])
-        event.expect(parts)
+        event.recordings = [stream.mark() for stream in list(self.device.streams)]
 
     def hold(self, gate: Gate) -> None:
         """Let work queued on any stream from now on wait until `gate` opens."""
@@ -348,6 +354,7 @@ class SimulatedDevice:
 
     def create_stream(self) -> SimulatedStream:
         """Make a stream that runs beside the others."""
+        self.gpu.check_open()
         stream = SimulatedStream(self, len(self.streams))
         if self.barrier is not None:
             stream.wait(self.barrier)
@@ -456,6 +463,7 @@ class SimulatedGpu:
         self.queue_depth = whole_number("queue_depth", queue_depth, at_least=1)
         self.seed = whole_number("seed", seed, at_least=0)
         self.history: list[Operation] = []
+        self._is_closed = False
         self._local = threading.local()
         self._devices = [
             SimulatedDevice(self, i)
@@ -463,6 +471,7 @@ class SimulatedGpu:
         ]
 
     def __enter__(self) -> SimulatedGpu:
+        self.check_open()
         _active.append(self)
         return self
 
@@ -473,12 +482,17 @@ class SimulatedGpu:
         traceback: TracebackType | None,
     ) -> None:
         _active.remove(self)
+        self._is_closed = True
         for stream in itertools.chain.from_iterable(d.streams for d in self._devices):
             stream.stop()
 
+    def check_open(self) -> None:
+        """Raise `UnsupportedError` after the ``with`` block."""
+        if self._is_closed:
+            raise UnsupportedError("this simulated GPU is closed; work inside its with block")
+
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel of `duration` seconds on the current stream, and return at once."""
-        finite_number("duration", duration, at_least=0)
         self.current_stream(self.current_device()).launch(duration, name)
 
     def stream(self) -> SimulatedStream:
@@ -491,7 +505,13 @@ class SimulatedGpu:
 
     def use_device(self, device_id: int) -> None:
         """Make a device current in this thread."""
-        self._local.device = self.device(device_id).id
+        number = whole_number("device_id", device_id, at_least=0)
+        if number >= len(self._devices):
+            raise ArgumentError(
+                f"device_id must be below {len(self._devices)}, the number of devices, "
+                f"got {device_id!r}"
+            )
+        self._local.device = number
 
     def device_count(self) -> int:
         """How many devices there are."""

@@ -9,7 +9,7 @@ import numpy as np
 from gpubench.devices.base import Device, Stream
 from gpubench.stats import FloatArray
 from gpubench.timers.base import Timer
-from gpubench.timers.events import EventPairs
+from gpubench.timers.events import Timeline
 
 _N_FLOOR_SAMPLES = 40
 _N_CLOCK_SAMPLES = 200
@@ -70,10 +70,10 @@ def clock_step(stream: Stream) -> float | None:
     """
     device = stream.device
     if device not in _clock_steps:
-        pairs = EventPairs((stream,), lambda: None, _N_CLOCK_SAMPLES)
-        pairs.around(_nothing, 0, _N_CLOCK_SAMPLES)
-        pairs.synchronize()
-        intervals = pairs.elapsed(_N_CLOCK_SAMPLES).ravel()
+        timeline = Timeline((stream,), _nothing, _N_CLOCK_SAMPLES)
+        timeline.around(_nothing, _N_CLOCK_SAMPLES)
+        timeline.synchronize()
+        intervals = timeline.elapsed(_N_CLOCK_SAMPLES).ravel()
         # single precision at these lengths resolves a few picoseconds
         steps = np.diff(np.unique(np.round(intervals, 10)))
         steps = steps[steps > 5e-10]

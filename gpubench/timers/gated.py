@@ -1,10 +1,10 @@
 """Timing by events behind a gate: the time that the GPU worked, without the host's launches.
 
 A gate is closed and every stream is held by it; then events and calls are queued, as many as
-are taken at a time; then the host opens the gate. By then everything is queued, so the device
-runs through it without waiting for the host. Whatever a call does, the gate is opened and the
-streams are drained before `take` returns or raises; a gate that its deadline opened is reported,
-since the launches were not hidden then.
+share a gate; then the host opens the gate. By then everything is queued, so the device runs
+through it without waiting for the host. Whatever a call does, the gate is opened and the streams
+are drained before `take` returns or raises; a gate that its deadline opened is reported, since
+the launches were not hidden then.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ import numpy as np
 
 from gpubench.devices.base import Gate, Stream, Work
 from gpubench.timers.base import Samples
-from gpubench.timers.events import EventPairs
+from gpubench.timers.events import Timeline
 
-_GATES_PER_TAKE = 5
+_GATES_PER_TAKE = 10
 
 
 class GatedTimer:
     """Hold the streams, queue the calls between events, open the gate, read the events.
 
-    Where several gates are closed in one `take`, each batch of calls runs while the next is
-    being queued, so that neither the host nor the device waits for long.
+    Where gates are shared, several are closed in one `take`: the calls behind one run while those
+    behind the next are being queued, so that neither the host nor the device waits for long.
 
     Parameters
     ----------
     streams : sequence of Stream
-        One for each device.
+        Where to time, outermost first as in `Timeline`.
     gate : Gate
         Holds them all.
     go_home : callable
@@ -44,40 +44,49 @@ class GatedTimer:
     def __init__(
         self, streams: Sequence[Stream], gate: Gate, go_home: Work, samples_per_gate: int = 1
     ) -> None:
+        n_gates = 1 if samples_per_gate == 1 else _GATES_PER_TAKE
         self.samples_per_gate = samples_per_gate
-        self.samples_per_take = 1 if samples_per_gate == 1 else samples_per_gate * _GATES_PER_TAKE
+        self.samples_per_take = samples_per_gate * n_gates
         self._streams = streams
         self._gate = gate
         self._go_home = go_home
-        self._pairs = EventPairs(streams, go_home, self.samples_per_take)
+        self._timelines = [Timeline(streams, go_home, samples_per_gate) for _ in range(n_gates)]
 
     def take(self, call: Callable[[], object], n: int) -> Samples:
         """Call `call` `n` times, at most `samples_per_take`, behind gates."""
+        size = self.samples_per_gate
+        batches = [
+            (timeline, min(size, n - begin))
+            for timeline, begin in zip(self._timelines, range(0, n, size), strict=False)
+        ]
         first_closing = self._gate.close()
         try:
-            cpu = self._queue(call, n)
+            cpu = self._queue(call, batches)
         except BaseException:
             with suppress(Exception):  # the call's own exception matters more
-                self._pairs.synchronize()
+                self._synchronize()
             raise
-        self._pairs.synchronize()
+        self._synchronize()
         self._go_home()
         return Samples(
             cpu=np.array(cpu) * 1e-9,
-            gpu=self._pairs.elapsed(n),
+            gpu=np.concatenate([timeline.elapsed(m) for timeline, m in batches], axis=1),
             valid=not self._gate.has_expired(first_closing),
         )
 
-    def _queue(self, call: Callable[[], object], n: int) -> list[int]:
+    def _queue(self, call: Callable[[], object], batches: list[tuple[Timeline, int]]) -> list[int]:
         cpu: list[int] = []
         try:
-            while len(cpu) < n:
+            for timeline, n in batches:
                 self._gate.open()  # for the batch before
                 self._gate.close()
                 for stream in self._streams:
                     stream.hold(self._gate)
-                batch = min(self.samples_per_gate, n - len(cpu))
-                cpu += self._pairs.around(call, len(cpu), batch)
+                cpu += timeline.around(call, n)
         finally:
             self._gate.open()
         return cpu
+
+    def _synchronize(self) -> None:
+        for stream in self._streams:
+            stream.synchronize()
