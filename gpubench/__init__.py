@@ -10,6 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gpubench.accelerator import accelerators, use_accelerators
+    from gpubench.cache import KernelCache, kernel_cache
+    from gpubench.compilation import watch_compilations
     from gpubench.devices.simulated import SimulatedGpu as simulated_gpu  # noqa: N813
     from gpubench.errors import (
         ArgumentError,
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from gpubench.ranges import mark, profile, time_range
     from gpubench.render.table import table
     from gpubench.result import BenchmarkResult
+    from gpubench.startup import cold_start
     from gpubench.stats import Statistics
 
 __version__ = "0.1.0"
@@ -30,32 +34,44 @@ _HOMES = {
     "ArgumentError": "errors",
     "BenchmarkResult": "result",
     "GpubenchError": "errors",
+    "KernelCache": "cache",
     "MissingExtraError": "errors",
     "Note": "notes",
     "Statistics": "stats",
     "UnsupportedError": "errors",
+    "accelerators": "accelerator",
     "benchmark": "measure",
+    "cold_start": "startup",
+    "kernel_cache": "cache",
     "mark": "ranges",
     "profile": "ranges",
     "simulated_gpu": "devices.simulated",
     "table": "render.table",
     "time_range": "ranges",
+    "use_accelerators": "accelerator",
+    "watch_compilations": "compilation",
 }
 
 __all__ = [
     "ArgumentError",
     "BenchmarkResult",
     "GpubenchError",
+    "KernelCache",
     "MissingExtraError",
     "Note",
     "Statistics",
     "UnsupportedError",
+    "accelerators",
     "benchmark",
+    "cold_start",
+    "kernel_cache",
     "mark",
     "profile",
     "simulated_gpu",
     "table",
     "time_range",
+    "use_accelerators",
+    "watch_compilations",
 ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench import arguments, notes
 from gpubench.call import TimedCall
+from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices import current_platform
 from gpubench.devices.base import Device, Platform
 from gpubench.devices.host import HostPlatform
@@ -28,7 +29,7 @@ CACHES = ("warm", "cold")
 
 @dataclass
 class Conditions:
-    """What changed on the devices while samples were taken.
+    """What happened beside the calls while samples were taken.
 
     Attributes
     ----------
@@ -36,10 +37,13 @@ class Conditions:
         By how much the frameworks' memory pools grew.
     states : sequence of (DeviceState or None, DeviceState or None)
         Each device's state before and after.
+    compilations : sequence of Compilation
+        What CuPy compiled.
     """
 
     pool_growth_bytes: int = 0
     states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
+    compilations: Sequence[Compilation] = ()
 
 
 class Bench:
@@ -107,7 +111,9 @@ class Bench:
         conditions = Conditions()
         pool_before, before = self._reserved_bytes(), self._states()
         self._go_home()
-        yield conditions
+        with watch_compilations() as log:
+            yield conditions
+        conditions.compilations = tuple(log)
         conditions.pool_growth_bytes = self._reserved_bytes() - pool_before
         conditions.states = tuple(zip(before, self._states(), strict=True))
 
@@ -125,12 +131,15 @@ class Bench:
         timed = self._devices if len(gpu_times) else ()
         evidence = Evidence(
             method=session.method,
+            asked=self.method,
             cpu=summarize(cpu_times),
             gpu=tuple(summarize(row) for row in gpu_times),
             devices=tuple(device.id for device in timed),
             floor=session.floor,
             clock_step=session.clock_step,
             first_call_time=session.first_call_time,
+            first_call_compile_time=session.first_call_compile_time,
+            compilations=conditions.compilations,
             n_expired=session.n_expired,
             pool_growth_bytes=conditions.pool_growth_bytes,
             states=conditions.states,
@@ -153,6 +162,8 @@ class Bench:
             clock_step=session.clock_step,
             n_warmup=session.n_warmup,
             first_call_time=session.first_call_time,
+            first_call_compile_time=session.first_call_compile_time,
+            compilations=(*(session.first_compilations or ()), *conditions.compilations),
             stopped_by=collected.stopped_by,
             notes=(*found, *diagnose(evidence)),
             environment=describe_environment(self._platform, self._devices, conditions.states),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 
 import gpubench
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return handler(arguments)
     except GpubenchError as error:
-        print(f"gpubench: {error}")
+        print(f"gpubench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 from gpubench.errors import ArgumentError
 
 _DELAY = 2.0
@@ -31,9 +33,9 @@ def progress_bar(
     callable
         Advances the bar by a number of steps.
     """
-    if progress not in (True, False, None):
+    if progress is not None and not isinstance(progress, (bool, np.bool_)):
         raise ArgumentError(f"progress must be True, False or None, got {progress!r}")
-    if progress is False:
+    if progress is not None and not progress:
         yield lambda _: None
         return
     from tqdm.auto import tqdm

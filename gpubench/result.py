@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpubench.arguments import finite_number, whole_number
+from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
 from gpubench.notes import Note
 from gpubench.render import html, text
@@ -55,6 +56,10 @@ class BenchmarkResult:
     first_call_time : float or None
         Seconds of the very first call, with whatever it compiled and loaded; None if it was not
         timed.
+    first_call_compile_time : float or None
+        Seconds of it that CuPy spent on compiling or reading its cache; None if unknown.
+    compilations : tuple of Compilation
+        What CuPy compiled, or read from its cache, in the first call and while samples were taken.
     stopped_by : str
         What ended the run: ``"n_repeat"``, ``"converged"`` (the median is known well enough),
         ``"max_duration"`` or ``"interrupted"``.
@@ -80,6 +85,8 @@ class BenchmarkResult:
     clock_step: float | None
     n_warmup: int
     first_call_time: float | None
+    first_call_compile_time: float | None
+    compilations: tuple[Compilation, ...]
     stopped_by: StoppedBy
     notes: tuple[Note, ...]
     environment: Mapping[str, object]
@@ -107,6 +114,10 @@ class BenchmarkResult:
             "floor": _time_or_none("floor", self.floor),
             "clock_step": _time_or_none("clock_step", self.clock_step),
             "first_call_time": _time_or_none("first_call_time", self.first_call_time),
+            "first_call_compile_time": _time_or_none(
+                "first_call_compile_time", self.first_call_compile_time
+            ),
+            "compilations": tuple(self.compilations),
             "notes": tuple(self.notes),
             "environment": _json_copy(self.environment),
         }
@@ -179,6 +190,11 @@ class BenchmarkResult:
             "clock_step_s": self.clock_step,
             "n_warmup": self.n_warmup,
             "first_call_time_s": self.first_call_time,
+            "first_call_compile_time_s": self.first_call_compile_time,
+            "compilations": [
+                {"names": list(each.names), "source": each.source, "wall_time_s": each.wall_time}
+                for each in self.compilations
+            ],
             "stopped_by": self.stopped_by,
             "interrupted": self.interrupted,
             "devices": list(self.devices),

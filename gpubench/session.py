@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpubench.call import TimedCall
+from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices.base import Device, Platform, Work
 from gpubench.notes import Note, waits_inside
 from gpubench.timers.base import Samples
@@ -50,6 +51,8 @@ class Session:
     ----------
     first_call_time : float or None
         Seconds of the very first call until the devices were idle; None if it was a sample.
+    first_compilations : tuple of Compilation or None
+        What CuPy compiled in it; None if that can't be seen.
     n_warmup : int
         How many calls have been made that are not samples.
     n_expired : int
@@ -66,22 +69,29 @@ class Session:
         self._choice: Choice
         self._n_expired_takes = 0
         self._is_first = True
+        self._n_wanted = 0
+        self._warm_up_budget = Budget(0)
         self.first_call_time: float | None = None
+        self.first_compilations: tuple[Compilation, ...] | None = ()
         self.n_warmup = 0
         self.n_expired = 0
 
     def warm_up(self, n_warmup: int, budget: Budget) -> None:
-        """Make the first call, then `n_warmup` in all less those that choosing will make.
+        """Make the first call, then `n_warmup` in all less those that choosing may make.
 
         At most half of the budget is spent, but for the first call.
         """
         if n_warmup == 0:
             return
-        self.first_call_time = self._once()
-        probes = N_PROBES if self._devices else 0
-        for _ in range(n_warmup - 1 - probes):
-            if budget.is_spent(0.5):
-                break
+        self._n_wanted, self._warm_up_budget = n_warmup, budget
+        call = self._next()
+        with watch_compilations() as log:
+            self.first_call_time = self._time(call)
+        self.first_compilations = None if log.reason else tuple(log)
+        self._repeat_until(n_warmup - N_PROBES if self._devices else n_warmup)
+
+    def _repeat_until(self, n_warmup: int) -> None:
+        while self.n_warmup < n_warmup and not self._warm_up_budget.is_spent(0.5):
             self._once()
 
     def settle(self, budget: Budget) -> None:
@@ -103,7 +113,9 @@ class Session:
             before = mean
 
     def _once(self) -> float:
-        call = self._next()
+        return self._time(self._next())
+
+    def _time(self, call: Callable[[], object]) -> float:
         begin = time.perf_counter()
         call()
         self._call.synchronize()
@@ -117,10 +129,14 @@ class Session:
         return self._call.next()
 
     def choose(self, method: str, *, may_probe: bool, many: bool) -> None:
-        """Choose the timer: `choose_timer` for what the arguments mean."""
+        """Choose the timer, and make up for the warm-up calls that this didn't need.
+
+        See `choose_timer` for what the arguments mean.
+        """
         subject = Subject(self._call.next, self._call.is_fixed, may_probe, many)
         self._choice = choose_timer(method, subject, self._platform, self._devices, self._go_home)
         self.n_warmup += self._choice.n_calls
+        self._repeat_until(self._n_wanted)
         self._measure_timer()
 
     def _measure_timer(self) -> None:
@@ -128,6 +144,14 @@ class Session:
         self.floor = floor_time(choice.timer, choice.streams)
         self.clock_step = clock_step(choice.streams[0]) if choice.streams else None
         self._go_home()
+
+    @property
+    def first_call_compile_time(self) -> float | None:
+        """Seconds of the first call that CuPy spent on compiling; None if they aren't known."""
+        if self.first_call_time is None or self.first_compilations is None:
+            return None
+        # Several threads may have compiled at once.
+        return min(sum(each.wall_time for each in self.first_compilations), self.first_call_time)
 
     @property
     def method(self) -> str:

@@ -3,8 +3,10 @@
 import sys
 
 import pytest
+from fake_cupy import FakeCuda
 
 import gpubench
+from gpubench.devices import cuda
 
 
 @pytest.fixture
@@ -18,3 +20,13 @@ def gpu():
 def no_cupy(monkeypatch):
     """A machine without CuPy."""
     monkeypatch.setitem(sys.modules, "cupy", None)
+
+
+@pytest.fixture
+def fake_cuda(monkeypatch):
+    """A machine with CuPy and a CUDA device, all of it fake."""
+    fake = FakeCuda()
+    fake.install(monkeypatch)
+    cuda._platform.cache_clear()
+    yield fake
+    cuda._platform.cache_clear()

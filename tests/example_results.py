@@ -23,6 +23,8 @@ def make_result(
         "clock_step": None,
         "n_warmup": 10,
         "first_call_time": None,
+        "first_call_compile_time": None,
+        "compilations": (),
         "stopped_by": "n_repeat",
         "notes": (),
         "environment": {},

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from example_results import make_result
 
+from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
 from gpubench.notes import Note
 from gpubench.result import BenchmarkResult
@@ -209,6 +210,8 @@ def test_dict_holds_everything_with_units_in_the_keys():
         floor=1.25e-6,
         clock_step=32e-9,
         first_call_time=0.5,
+        first_call_compile_time=0.25,
+        compilations=(Compilation(("k",), "nvrtc", 0.25),),
         samples_per_gate=20,
         stopped_by="interrupted",
         notes=(NOTE,),
@@ -222,6 +225,8 @@ def test_dict_holds_everything_with_units_in_the_keys():
         "clock_step_s": 32e-9,
         "n_warmup": 10,
         "first_call_time_s": 0.5,
+        "first_call_compile_time_s": 0.25,
+        "compilations": [{"names": ["k"], "source": "nvrtc", "wall_time_s": 0.25}],
         "stopped_by": "interrupted",
         "interrupted": True,
         "devices": [0],
