@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
+import gpubench
 from gpubench.devices.base import Device, Platform
 from gpubench.devices.nvml import DeviceState
 
@@ -46,7 +47,7 @@ def describe_environment(
     """
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "gpubench": _version("gpubench"),
+        "gpubench": gpubench.__version__,
         "python": platform.python_version(),
         "numpy": _version("numpy"),
         "host": platform.node(),

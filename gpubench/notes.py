@@ -387,4 +387,4 @@ def cold_without_gpu() -> Note:
 
 def interrupted(n_samples: int) -> Note:
     """The keyboard ended the run."""
-    return Note("interrupted", f"Interrupted by the keyboard after {n_samples} samples.")
+    return Note("interrupted", f"Interrupted by the keyboard; samples taken by then: {n_samples}.")

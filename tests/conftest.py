@@ -27,6 +27,7 @@ def fake_cuda(monkeypatch):
     """A machine with CuPy and a CUDA device, all of it fake."""
     fake = FakeCuda()
     fake.install(monkeypatch)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)  # knows of the real devices
     cuda._platform.cache_clear()
     yield fake
     cuda._platform.cache_clear()

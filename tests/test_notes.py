@@ -233,7 +233,7 @@ class TestTexts:
             ("other-stream", ["PyTorch's current stream"]),
             ("no-graph", ["it allocates"]),
             ("no-cold-cache", ["cache='cold'"]),
-            ("interrupted", ["7 samples"]),
+            ("interrupted", ["taken by then: 7"]),
         ],
     )
     def test_figures_and_units_of_what_a_run_meets(self, code, figures):

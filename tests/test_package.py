@@ -94,7 +94,11 @@ def test_types_ship():
 
 
 def test_version_is_the_distributions():
-    assert gpubench.__version__ == metadata.version("gpubench")
+    try:
+        installed = metadata.version("gpubench")
+    except metadata.PackageNotFoundError:
+        pytest.skip("gpubench is imported from its folder, not installed")
+    assert gpubench.__version__ == installed
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -23,7 +23,7 @@ SAMPLES_PER_GATE = 8
 as two plain samples; from about the tenth call in the queue on, an H200 takes half a microsecond
 longer for each."""
 
-_LONG_CALL = 500e-6
+_LONG_CALL = 1e-3
 """Seconds from which on a call has a gate of its own, whose cost is nothing beside it."""
 
 
@@ -105,10 +105,17 @@ def choose_timer(
     if not subject.may_probe:
         return replace(plain, notes=(notes.no_warmup(),) if explain else ())
     contexts, learned = _contexts(devices)
+    n_calls = 0
+
+    def next_call() -> Callable[[], object]:
+        nonlocal n_calls
+        n_calls += 1
+        return subject.next_call()
+
     try:
-        sightings = probe(subject.next_call, devices, contexts, gate, go_home)
+        sightings = probe(next_call, devices, contexts, gate, go_home)
     except ExpiredError:
-        return replace(plain, notes=(*learned, notes.waits_inside()), n_calls=1)
+        return replace(plain, notes=(*learned, notes.waits_inside()), n_calls=n_calls)
     streams = tuple(sighting.stream for sighting in sightings)
     learned += _sighting_notes(devices, sightings)
     if method == "events":
@@ -119,8 +126,8 @@ def choose_timer(
             return replace(graph, notes=learned)
         learned += (graph,)
     shared = subject.many and subject.is_fixed and not any(s.works_elsewhere for s in sightings)
-    timer, n_calls = _gated(subject.next_call, streams, gate, go_home, shared)
-    return Choice(timer, streams, learned, N_PROBES + n_calls)
+    timer, n_more = _gated(subject.next_call, streams, gate, go_home, shared)
+    return Choice(timer, streams, learned, N_PROBES + n_more)
 
 
 def events_choice(devices: Sequence[Device], go_home: Work) -> Choice:

@@ -111,7 +111,7 @@ def test_bursts_agree_with_single_gates():
     a = cp.ones(1000, "f4")
     single = benchmark(cp.sqrt, (a,), n_repeat=500)
     burst = benchmark(cp.sqrt, (a,), n_repeat=2000)
-    assert (single.samples_per_gate, burst.samples_per_gate) == (1, 20)
+    assert (single.samples_per_gate, burst.samples_per_gate) == (1, 8)
     assert abs(burst.gpu[0].median - single.gpu[0].median) < 0.7e-6
 
 
@@ -181,11 +181,7 @@ class TestFrameworks:
         assert result.gpu[0].median == pytest.approx(usual.gpu[0].median, rel=0.1)
 
     def test_numba(self):
-        pytest.importorskip("numba")
-        try:
-            from numba import cuda
-        except AttributeError as error:
-            pytest.skip(f"this Numba and this NumPy don't fit: {error}")
+        cuda = pytest.importorskip("numba.cuda")
         if not cuda.is_available():
             pytest.skip("Numba sees no GPU")
 
@@ -196,6 +192,10 @@ class TestFrameworks:
                 x[i] += 1
 
         x = cuda.to_device(cp.zeros(10**7, "f4").get())
+        try:
+            add_one[1, 1](x)
+        except AttributeError as error:
+            pytest.skip(f"this Numba and this NumPy don't fit: {error}")
         result = benchmark(lambda: add_one[10**7 // 256 + 1, 256](x), n_repeat=50)
         assert 10e-6 < result.gpu[0].median < 200e-6
         assert not codes(result) & {"side-stream", "no-gpu-work"}
