@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpubench.accelerator import accelerators, use_accelerators
     from gpubench.cache import KernelCache, kernel_cache
+    from gpubench.comparison import Comparison, compare, compare_accelerators, compare_runs
     from gpubench.compilation import watch_compilations
+    from gpubench.cutensor import preload_cutensor
     from gpubench.devices.simulated import SimulatedGpu as simulated_gpu  # noqa: N813
     from gpubench.errors import (
         ArgumentError,
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "ArgumentError": "errors",
     "BenchmarkResult": "result",
+    "Comparison": "comparison",
     "GpubenchError": "errors",
     "KernelCache": "cache",
     "MissingExtraError": "errors",
@@ -42,8 +45,12 @@ _HOMES = {
     "accelerators": "accelerator",
     "benchmark": "measure",
     "cold_start": "startup",
+    "compare": "comparison",
+    "compare_accelerators": "comparison",
+    "compare_runs": "comparison",
     "kernel_cache": "cache",
     "mark": "ranges",
+    "preload_cutensor": "cutensor",
     "profile": "ranges",
     "simulated_gpu": "devices.simulated",
     "table": "render.table",
@@ -55,6 +62,7 @@ _HOMES = {
 __all__ = [
     "ArgumentError",
     "BenchmarkResult",
+    "Comparison",
     "GpubenchError",
     "KernelCache",
     "MissingExtraError",
@@ -64,8 +72,12 @@ __all__ = [
     "accelerators",
     "benchmark",
     "cold_start",
+    "compare",
+    "compare_accelerators",
+    "compare_runs",
     "kernel_cache",
     "mark",
+    "preload_cutensor",
     "profile",
     "simulated_gpu",
     "table",

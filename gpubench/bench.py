@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any
 
 from gpubench import arguments, notes
+from gpubench.activity.kernels import KernelNames, kernel_names
 from gpubench.call import TimedCall
 from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices import current_platform
@@ -58,6 +59,11 @@ class Bench:
     cache : {"warm", "cold"}
         Whether caches are flushed before each call.
 
+    Attributes
+    ----------
+    platform : Platform
+        Which machine this is.
+
     Raises
     ------
     ArgumentError
@@ -74,13 +80,13 @@ class Bench:
     ) -> None:
         self.method = arguments.one_of("method", method, METHODS)
         self._cache = arguments.one_of("cache", cache, CACHES)
-        self._platform = current_platform()
-        self._devices = _find_devices(self._platform, devices, method)
+        self.platform = current_platform()
+        self._devices = _find_devices(self.platform, devices, method)
         self._stack = ExitStack()
 
     def __enter__(self) -> Bench:
         with ExitStack() as stack:
-            self._go_home = stack.enter_context(self._platform.preserved())
+            self._go_home = stack.enter_context(self.platform.preserved())
             cold = self._devices if self._cache == "cold" else ()
             self._flushes = [stack.enter_context(device.cold_cache()) for device in cold]
             self._stack = stack.pop_all()
@@ -103,7 +109,13 @@ class Bench:
     ) -> Session:
         """Prepare to measure a call here."""
         call = TimedCall(func, args, kwargs, setup, self._flushes, self._devices, self._go_home)
-        return Session(call, self._platform, self._devices, self._go_home)
+        return Session(call, self.platform, self._devices, self._go_home)
+
+    def kernels(self, call: Callable[[], object]) -> KernelNames:
+        """Return the kernels that a call runs on the first of the devices."""
+        if not self._devices:
+            return KernelNames(reason="there is no GPU")
+        return kernel_names(call, self._devices[0])
 
     @contextmanager
     def watched(self) -> Iterator[Conditions]:
@@ -145,8 +157,8 @@ class Bench:
             states=conditions.states,
         )
         found = list(session.notes)
-        if isinstance(self._platform, HostPlatform) and self.method == "auto":
-            found.append(notes.no_gpu(self._platform.reason))
+        if isinstance(self.platform, HostPlatform) and self.method == "auto":
+            found.append(notes.no_gpu(self.platform.reason))
         if self._cache == "cold" and not self._devices:
             found.append(notes.cold_without_gpu())
         if collected.stopped_by == "interrupted":
@@ -166,7 +178,7 @@ class Bench:
             compilations=(*(session.first_compilations or ()), *conditions.compilations),
             stopped_by=collected.stopped_by,
             notes=(*found, *diagnose(evidence)),
-            environment=describe_environment(self._platform, self._devices, conditions.states),
+            environment=describe_environment(self.platform, self._devices, conditions.states),
         )
 
 

@@ -7,7 +7,7 @@ made where a run meets the condition, for example when no gate can be had.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.compilation import Compilation
@@ -388,3 +388,40 @@ def cold_without_gpu() -> Note:
 def interrupted(n_samples: int) -> Note:
     """The keyboard ended the run."""
     return Note("interrupted", f"Interrupted by the keyboard; samples taken by then: {n_samples}.")
+
+
+def methods_differ(methods: Mapping[str, str]) -> Note:
+    """Arms of a comparison weren't timed alike."""
+    listed = ", ".join(f"{name} {method}" for name, method in methods.items())
+    return Note(
+        "methods-differ",
+        f"The arms were timed by different methods ({listed}), whose times differ by themselves.",
+        "Give all of them method='events'.",
+    )
+
+
+def fewer_blocks(n_done: int, n_wanted: int) -> Note:
+    """A comparison's time was over before all its blocks were done."""
+    return Note(
+        "fewer-blocks",
+        f"The time was over after {n_done} of {n_wanted} blocks.",
+        "Raise max_duration for narrower intervals.",
+    )
+
+
+def not_interleaved() -> Note:
+    """Two saved results are compared."""
+    return Note(
+        "not-interleaved",
+        "The two were measured one after the other, so what changed between them, such as a "
+        "clock or a temperature, isn't cancelled.",
+        "Run both by turns, with compare(), before acting on a small difference.",
+    )
+
+
+def repeated_settings(settings: Sequence[str]) -> Note:
+    """Settings of a comparison come to the same."""
+    listed = ", ".join(map(repr, settings))
+    return Note(
+        "repeated-setting", f"Settings that come to the same as another were left out: {listed}."
+    )

@@ -32,6 +32,10 @@ class Budget:
         """Whether that share of the time has passed."""
         return time.perf_counter() - self._begin > share * self._duration
 
+    def left(self) -> float:
+        """Seconds that may still be spent; 0 when it is spent."""
+        return max(0.0, self._duration - (time.perf_counter() - self._begin))
+
 
 class Session:
     """Phases of measuring one call, to be gone through in the order of the methods.
@@ -121,6 +125,13 @@ class Session:
         self._call.synchronize()
         self.n_warmup += 1
         return time.perf_counter() - begin
+
+    def call(self) -> object:
+        """Make the call, untimed, wait until the devices are idle, and return what it returned."""
+        returned = self._next()()
+        self._call.synchronize()
+        self.n_warmup += 1
+        return returned
 
     def _next(self) -> Callable[[], object]:
         if self._is_first:

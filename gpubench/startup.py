@@ -8,10 +8,8 @@ is taken for the loading or the call.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import traceback
@@ -22,24 +20,18 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from gpubench.compilation import Compilation, ImportHook, Load, watch_compilations
-from gpubench.errors import ArgumentError, GpubenchError, MissingExtraError
+from gpubench.errors import GpubenchError
+from gpubench.processes import command, obituary, pickled, unpickled
 
 T = TypeVar("T")
 Call = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
 """A function with its positional and keyword arguments."""
 
-_FRESH_PROCESS = """
-import json, sys
-sys.path[:] = json.loads(sys.argv.pop())
-from gpubench.startup import _serve
-_serve(sys.argv.pop())
-"""
 _CALL, _OUTCOME, _OUTPUT = "call.pickle", "outcome.pickle", "output.txt"
 
-_N_LAST_WORDS = 20  # lines
 _MAX_STEADY_CALLS = 20
 _MAX_STEADY_TIME = 1.0
 
@@ -180,51 +172,26 @@ def cold_start(
     )
     with TemporaryDirectory(prefix="gpubench-", ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary)
-        (folder / _CALL).write_bytes(pickle.dumps((name, _pickled(name, call))))
+        (folder / _CALL).write_bytes(pickle.dumps((name, pickled("cold_start()", name, call))))
         status = _run_fresh_process(folder)
         if not (folder / _OUTCOME).exists():
             words = (folder / _OUTPUT).read_text(errors="replace")
-            raise GpubenchError(_obituary(status, words))
+            raise GpubenchError(obituary(status, words))
         return _unpickled((folder / _OUTCOME).read_bytes())
-
-
-def _pickled(name: str, call: Call) -> bytes:
-    try:
-        import cloudpickle
-    except ImportError:
-        raise MissingExtraError("cold_start()", "cloudpickle", "isolate") from None
-    try:
-        data: bytes = cloudpickle.dumps(call)
-    except Exception as error:
-        raise ArgumentError(
-            f"func={name} and its arguments can't be sent to another process "
-            f"({type(error).__name__}: {error}); let it make for itself what can't travel"
-        ) from error
-    return data
 
 
 def _run_fresh_process(folder: Path) -> int:
     """Let a fresh process measure the call that lies in the folder; return its exit status."""
-    search_path = json.dumps([os.fspath(entry) for entry in sys.path])
     caches = {"CUPY_CACHE_DIR": str(folder / "cupy"), "CUDA_CACHE_PATH": str(folder / "cuda")}
     with (folder / _OUTPUT).open("wb") as output:
         return subprocess.run(
-            [sys.executable, "-X", "faulthandler", "-c", _FRESH_PROCESS, str(folder), search_path],
+            command("gpubench.startup:_serve", str(folder)),
             env=os.environ | caches,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             check=False,
         ).returncode
-
-
-def _obituary(status: int, output: str) -> str:
-    signals = {number.value: number.name for number in signal.Signals}
-    died = f"died of {signals.get(-status, f'signal {-status}')}"
-    how = died if status < 0 else f"exited with status {status}"
-    lines = output.rstrip().splitlines()[-_N_LAST_WORDS:]
-    words = "".join(f"\n  {line}" for line in lines) or " none"
-    return f"the fresh process {how} before the measurement was done; its last words:{words}"
 
 
 def _unpickled(data: bytes) -> ColdStart:
@@ -262,7 +229,7 @@ def _serve(folder_name: str) -> None:
 def _measure(name: str, data: bytes) -> ColdStart:
     stopwatch = _Stopwatch()
     sys.meta_path.insert(0, ImportHook("cupy", stopwatch.import_cupy))
-    (func, args, kwargs), load_time = stopwatch.time(lambda: _loaded(data))
+    (func, args, kwargs), load_time = stopwatch.time(lambda: cast(Call, unpickled(data)))
 
     def call() -> None:
         func(*args, **kwargs)
@@ -281,15 +248,6 @@ def _measure(name: str, data: bytes) -> ColdStart:
         compilations=None if stopwatch.import_time is None or log.reason else tuple(log),
         steady_times=tuple(steady_times),
     )
-
-
-def _loaded(data: bytes) -> Call:
-    try:
-        call: Call = pickle.loads(data)
-    except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise GpubenchError(f"func and args can't be loaded: {problem}") from error
-    return call
 
 
 class _Stopwatch:

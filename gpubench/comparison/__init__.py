@@ -1,0 +1,13 @@
+"""Comparisons of functions, settings and runs: how they are measured and judged."""
+
+from gpubench.comparison.accelerators import compare_accelerators
+from gpubench.comparison.outcome import ArmOutcome, Comparison
+from gpubench.comparison.paired import compare
+
+
+__all__ = [
+    "ArmOutcome",
+    "Comparison",
+    "compare",
+    "compare_accelerators",
+]
