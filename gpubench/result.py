@@ -15,6 +15,7 @@ from gpubench.arguments import finite_number, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
 from gpubench.notes import Note
+from gpubench.reading import result_fields
 from gpubench.render import html, text
 from gpubench.stats import FloatArray, Statistics, finite_array, summarize
 
@@ -205,6 +206,25 @@ class BenchmarkResult:
             "notes": [dataclasses.asdict(note) for note in self.notes],
             "environment": dict(self.environment),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BenchmarkResult:
+        """Return the result of which `to_dict` made these values.
+
+        Parameters
+        ----------
+        values : mapping
+            As `to_dict` makes them; after a trip through JSON they still give an equal result.
+            Keys that it doesn't know are ignored. Of those that it does, only ``name`` and
+            ``cpu_times_s`` have to be there: what an older release didn't write is unknown.
+
+        Raises
+        ------
+        ArgumentError
+            If one of those two is missing, or a value is of the wrong kind; the message names
+            the key.
+        """
+        return cls(**result_fields(values))
 
     def to_json(self) -> str:
         """Return `to_dict` as strict JSON: what is unknown is null, never NaN."""

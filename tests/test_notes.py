@@ -193,6 +193,10 @@ MADE = {
     "no-graph": notes.no_graph("it allocates"),
     "no-cold-cache": notes.cold_without_gpu(),
     "interrupted": notes.interrupted(7),
+    "methods-differ": notes.methods_differ({"a": "gated", "b": "events"}),
+    "fewer-blocks": notes.fewer_blocks(15, 20),
+    "not-interleaved": notes.not_interleaved(),
+    "repeated-setting": notes.repeated_settings(["CUB", "cub,cub"]),
 }
 
 
@@ -233,6 +237,10 @@ class TestTexts:
             ("other-stream", ["PyTorch's current stream"]),
             ("no-graph", ["it allocates"]),
             ("no-cold-cache", ["cache='cold'"]),
+            ("methods-differ", ["a gated, b events", "method='events'"]),
+            ("fewer-blocks", ["15 of 20"]),
+            ("not-interleaved", ["compare()"]),
+            ("repeated-setting", ["'CUB', 'cub,cub'"]),
             ("interrupted", ["taken by then: 7"]),
         ],
     )

@@ -3,11 +3,13 @@
 from gpubench.comparison.accelerators import compare_accelerators
 from gpubench.comparison.outcome import ArmOutcome, Comparison
 from gpubench.comparison.paired import compare
-
+from gpubench.comparison.runs import RunComparison, compare_runs
 
 __all__ = [
     "ArmOutcome",
     "Comparison",
+    "RunComparison",
     "compare",
     "compare_accelerators",
+    "compare_runs",
 ]

@@ -82,6 +82,9 @@ class Graph(Protocol):
         The stream that it was captured from.
     is_empty : bool
         Whether the work queued nothing there.
+    kernel_names : tuple of str
+        The captured kernels' names, in the order of their launch. Asking raises
+        `UnsupportedError` where they can't be told.
     """
 
     @property
@@ -89,6 +92,9 @@ class Graph(Protocol):
 
     @property
     def is_empty(self) -> bool: ...
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]: ...
 
     def launch(self) -> None:
         """Queue the captured work on the stream that it was captured from."""
@@ -160,6 +166,16 @@ class Device(Protocol):
         ------
         UnsupportedError
             If the work refuses to be captured; the message says why.
+        """
+        ...
+
+    def record_kernels(self, work: Work) -> tuple[str, ...]:
+        """Run `work` and name the kernels that ran on this device, in the order of their launch.
+
+        Raises
+        ------
+        UnsupportedError
+            If the device keeps no records; the message says why.
         """
         ...
 

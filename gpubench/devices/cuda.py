@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Stream, Work
+from gpubench.devices.cupti import record_kernels
+from gpubench.devices.driver import driver_api, graph_kernel_names
 from gpubench.errors import UnsupportedError
 
 # One thread waits until the host has written the gate's ticket to opened[0], or until the
@@ -171,12 +173,7 @@ def _context_driver() -> Any:
 
     if runtime.is_hip:
         raise UnsupportedError("HIP has no context-wide events")
-    try:
-        from cuda.bindings import driver
-    except Exception as error:  # a broken installation fails in more ways than ImportError
-        raise UnsupportedError(
-            f"cuda-bindings can't be imported ({error}); pip install cuda-bindings"
-        ) from error
+    driver = driver_api()
     if not hasattr(driver, "cuCtxRecordEvent"):
         raise UnsupportedError("cuda-bindings is older than 12.5; upgrade it")
     version = runtime.driverGetVersion()
@@ -211,6 +208,11 @@ class CudaGraph:
             return False
         status, _, n_nodes = driver.cuGraphGetNodes(driver.CUgraph(self._graph.graph), 0)[:3]
         return int(status) == 0 and n_nodes == 0
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The captured kernels' names, mangled, in the order of their launch."""
+        return graph_kernel_names(self._graph.graph)
 
     def launch(self) -> None:
         """Queue the captured work on the stream that it was captured from."""
@@ -299,6 +301,13 @@ class CudaDevice:
         return CudaGraph(
             CudaStream(self, stream.ptr, "the capturing stream"), graph, (stream, kept)
         )
+
+    def record_kernels(self, work: Work) -> tuple[str, ...]:
+        """Run `work` and name the kernels that ran, by CUPTI's activity records."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            return record_kernels(work, self)
 
     def synchronize(self) -> None:
         """Wait until every stream of the device is idle."""

@@ -55,6 +55,8 @@ class Operation:
         Where it ran; stream 0 is the device's default stream.
     queued_time, start_time, end_time : float
         When the host queued it, when the device began with it, and when it was done.
+    kernels : tuple of str
+        The names of the kernels that ran; more than one in a graph, none in an event.
     """
 
     name: str
@@ -63,19 +65,21 @@ class Operation:
     queued_time: float
     start_time: float
     end_time: float
+    kernels: tuple[str, ...] = ()
 
 
 @dataclass
 class _Request:
     """A queued operation: `run` takes the time at which it can begin and returns its end.
 
-    Only kernels have a `duration`.
+    Only kernels, and graphs of them, have a `duration` and the names of `kernels`.
     """
 
     name: str
     run: Callable[[float], float]
     finish: Work = lambda: None
     duration: float | None = None
+    kernels: tuple[str, ...] = ()
     queued_time: float = field(default_factory=time.perf_counter)
 
 
@@ -203,7 +207,13 @@ class SimulatedStream:
             begin = start if request.duration is None else end - request.duration
             gpu.history.append(
                 Operation(
-                    request.name, self.device.id, self.number, request.queued_time, begin, end
+                    name=request.name,
+                    device=self.device.id,
+                    stream=self.number,
+                    queued_time=request.queued_time,
+                    start_time=begin,
+                    end_time=end,
+                    kernels=request.kernels,
                 )
             )
             request.finish()
@@ -220,7 +230,8 @@ class SimulatedStream:
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel that takes `duration` seconds."""
         duration = self.device.noisy(finite_number("duration", duration, at_least=0))
-        self.queue(_Request(name, lambda start: start + LAUNCH_GAP + duration, duration=duration))
+        run = lambda start: start + LAUNCH_GAP + duration  # noqa: E731
+        self.queue(_Request(name, run, duration=duration, kernels=(name,)))
 
     def record(self, event: Event) -> None:
         """Queue `event` behind the work queued so far."""
@@ -279,6 +290,7 @@ class SimulatedGraph:
     def __init__(self, stream: SimulatedStream, requests: Sequence[_Request]) -> None:
         self.stream = stream
         self._durations = [r.duration for r in requests if r.duration is not None]
+        self.kernel_names = tuple(name for request in requests for name in request.kernels)
 
     @property
     def is_empty(self) -> bool:
@@ -289,7 +301,8 @@ class SimulatedGraph:
         """Queue the captured kernels in one piece."""
         device = self.stream.device
         total = sum(device.noisy(duration) + GRAPH_GAP for duration in self._durations)
-        self.stream.queue(_Request("graph", lambda start: start + total, duration=total))
+        run = lambda start: start + total  # noqa: E731
+        self.stream.queue(_Request("graph", run, duration=total, kernels=self.kernel_names))
 
 
 class _EveryStream:
@@ -380,6 +393,16 @@ class SimulatedDevice:
     def capture(self, work: Work) -> SimulatedGraph:
         """Capture what `work` queues on the current stream."""
         return self.create_stream().capture(work)
+
+    def record_kernels(self, work: Work) -> tuple[str, ...]:
+        """Run `work` and name the kernels that ran, by the history."""
+        self.synchronize()
+        begin = len(self.gpu.history)
+        work()
+        self.synchronize()
+        ran = [op for op in self.gpu.history[begin:] if op.device == self.id]
+        ran.sort(key=lambda op: op.queued_time)
+        return tuple(name for op in ran for name in op.kernels)
 
     def synchronize(self) -> None:
         """Wait until every stream of the device is idle."""

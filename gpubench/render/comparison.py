@@ -68,8 +68,10 @@ def _times_text(judgement: Judgement) -> str:
 
 
 def _ratio(judgement: Judgement) -> str:
+    # three decimals, or three significant digits of a small ratio
+    form = ".3f" if judgement.ratio >= 0.1 else ".3g"
     low, high = judgement.interval
-    return f"{judgement.ratio:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{judgement.ratio:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def table(comparison: Comparison, tablefmt: str = "simple") -> str:

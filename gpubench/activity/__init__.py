@@ -1,0 +1,1 @@
+"""What ran on the GPU, by the records that it keeps."""

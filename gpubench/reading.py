@@ -1,0 +1,100 @@
+"""Plain values, as a result writes them, read back into the fields of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpubench.arguments import finite_number, text, whole_number
+from gpubench.compilation import Compilation
+from gpubench.errors import ArgumentError
+from gpubench.notes import Note
+from gpubench.stats import FloatArray, finite_array
+
+
+def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of the result that wrote `values`.
+
+    Parameters
+    ----------
+    values : mapping
+        As `BenchmarkResult.to_dict` makes them. What is absent or None is unknown.
+
+    Raises
+    ------
+    ArgumentError
+        If the name or the CPU's times are absent, or a value is of the wrong kind.
+    """
+    values = mapping("a result", values)
+    known = {key: value for key, value in values.items() if value is not None}
+    for key in ("name", "cpu_times_s"):
+        if key not in known:
+            raise ArgumentError(f"{key} is missing, and a result can't do without")
+    cpu_times = finite_array(known["cpu_times_s"], "cpu_times_s")
+    gpu_times = finite_array(known.get("gpu_times_s", ()), "gpu_times_s")
+    if gpu_times.size == 0:
+        gpu_times = np.empty((0, cpu_times.size))
+    return {
+        "name": text("name", known["name"]),
+        "cpu_times": cpu_times,
+        "gpu_times": gpu_times,
+        "devices": _device_ids(known, gpu_times),
+        "method": text("method", known.get("method", "unknown")),
+        "samples_per_gate": whole_number(
+            "samples_per_gate", known.get("samples_per_gate", 1), at_least=1
+        ),
+        "floor": _time(known, "floor_s"),
+        "clock_step": _time(known, "clock_step_s"),
+        "n_warmup": whole_number("n_warmup", known.get("n_warmup", 0), at_least=0),
+        "first_call_time": _time(known, "first_call_time_s"),
+        "first_call_compile_time": _time(known, "first_call_compile_time_s"),
+        "compilations": tuple(map(_compilation, _list(known, "compilations"))),
+        "stopped_by": text("stopped_by", known.get("stopped_by", "n_repeat")),
+        "notes": tuple(map(_note, _list(known, "notes"))),
+        "environment": mapping("environment", known.get("environment", {})),
+    }
+
+
+def mapping(key: str, value: Any) -> Mapping[str, Any]:
+    """Return `value` if it is a mapping."""
+    if not isinstance(value, Mapping):
+        raise ArgumentError(f"{key} must be a mapping, got {value!r}")
+    return value
+
+
+def _list(known: Mapping[str, Any], key: str) -> list[Any]:
+    value = known.get(key, [])
+    if not isinstance(value, (list, tuple)):
+        raise ArgumentError(f"{key} must be a list, got {value!r}")
+    return list(value)
+
+
+def _device_ids(known: Mapping[str, Any], gpu_times: FloatArray) -> tuple[int, ...]:
+    ids = _list(known, "devices") if "devices" in known else range(len(gpu_times))
+    return tuple(whole_number("devices", one, at_least=0) for one in ids)
+
+
+def _time(known: Mapping[str, Any], key: str) -> float | None:
+    return finite_number(key, known[key], at_least=0) if key in known else None
+
+
+def _compilation(value: Any) -> Compilation:
+    entry = mapping("compilations", value)
+    return Compilation(
+        names=tuple(text("compilations: names", name) for name in _list(entry, "names")),
+        source=text("compilations: source", entry.get("source", "unknown")),
+        wall_time=finite_number(
+            "compilations: wall_time_s", entry.get("wall_time_s", 0), at_least=0
+        ),
+    )
+
+
+def _note(value: Any) -> Note:
+    entry = mapping("notes", value)
+    return Note(
+        code=text("notes: code", entry.get("code", "")),
+        message=text("notes: message", entry.get("message", "")),
+        advice=text("notes: advice", entry.get("advice", "")),
+    )
