@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 from collections.abc import Callable, Sequence
 
@@ -23,17 +25,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     -------
     int
         Exit status: 0 if all went well, 1 if gpubench can't do what was asked, 2 (raised by
-        argparse) if the command line is wrong, 130 after Ctrl-C.
+        argparse) if the command line is wrong, 130 after Ctrl-C, 141 if nobody reads the output
+        to its end.
     """
     arguments = _parser().parse_args(argv)
     handler: Callable[[argparse.Namespace], int] = arguments.handler
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # histograms, where the encoding has no blocks
     try:
-        return handler(arguments)
+        status = handler(arguments)
+        sys.stdout.flush()
+        return status
     except GpubenchError as error:
         print(f"gpubench: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # The interpreter flushes once more as it exits; that must not fail in its turn.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -54,5 +65,5 @@ def _demo(_: argparse.Namespace) -> int:
     from gpubench.demo import demo
 
     for paragraph in demo():
-        print(paragraph, end="\n\n")
+        print(paragraph, end="\n\n", flush=True)
     return 0

@@ -19,6 +19,15 @@ _SHAPE = (256, 1024)
 _KERNEL_TIMES = (1.6e-6, 2.2e-6, 1.2e-6)
 """Seconds of the three kernels of the computation on an H200, rounded."""
 
+_METHODS = {
+    "gated": "GPU time behind a gate, which holds the stream until the call is queued",
+    "graph": "GPU time of a call among 20 in a CUDA graph, launched at once",
+    "events": "GPU time on an idle stream, launches included, as cupyx.profiler takes it",
+    "host": "the host's time until the call returns; the GPU may still work",
+}
+_N_REPEAT = 500
+"""Enough for a histogram that shows something, and few enough for one sample a gate."""
+
 
 def row_norms(array_module: Any, a: Any) -> Any:
     """Euclidean norm of each row, by three elementary operations."""
@@ -38,7 +47,7 @@ def demo() -> Iterator[str]:
     if isinstance(platform, HostPlatform):
         yield f"No GPU found: {platform.reason}. On the host, with NumPy:"
         a = np.random.default_rng(0).random(_SHAPE, dtype=np.float32)
-        yield from _show([benchmark(row_norms, (np, a), name="NumPy")])
+        yield from _show([benchmark(row_norms, (np, a), n_repeat=_N_REPEAT, name="NumPy")])
         yield (
             "On a SIMULATED GPU: its kernels take the time that they take on an H200; nothing is "
             "computed."
@@ -59,10 +68,11 @@ def _simulated_row_norms(gpu: SimulatedGpu) -> None:
 
 
 def _by_every_method(call: Any, name: str) -> list[BenchmarkResult]:
-    methods = ("gated", "graph", "events", "host")
-    return [benchmark(call, name=name, method=method) for method in methods]
+    return [benchmark(call, n_repeat=_N_REPEAT, name=name, method=each) for each in _METHODS]
 
 
 def _show(results: list[BenchmarkResult]) -> Iterator[str]:
     yield table(results)
+    if len(results) > 1:
+        yield "\n".join(f"  {method:<8}{meaning}" for method, meaning in _METHODS.items())
     yield results[0].summary()

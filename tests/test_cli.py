@@ -45,11 +45,18 @@ class TestDemo:
         assert "nothing is computed" in simulated
 
     def test_table_histogram_and_notes(self, quick, no_cupy, capsys):
-        host, simulated = demo(capsys).split("On a SIMULATED GPU")
+        out = demo(capsys)
+        host, simulated = out.split("On a SIMULATED GPU")
         for part in (host, simulated):
             assert re.search(r"^name +n +method +CPU median +CPU std", part, re.MULTILINE)
             assert re.search("[▁▂▃▄▅▆▇█]", part)
         assert "GPU-0 median" in simulated
+        assert re.findall(r"^  (\w+)  +(?:the host's|GPU) time ", out, re.MULTILINE) == [
+            "gated",
+            "graph",
+            "events",
+            "host",
+        ]
         assert "GPU-0" not in host
         assert "! no-gpu: No GPU found" in host
         assert "! near-floor: The GPU time" in simulated
@@ -125,6 +132,26 @@ class TestStatus:
         monkeypatch.setattr("gpubench.demo.demo", fail)
         with pytest.raises(ZeroDivisionError):
             main(["demo"])
+
+    def test_a_reader_that_stops_early_is_141(self):
+        command = [sys.executable, "-m", "gpubench", "demo"]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout.readline().startswith("sqrt(sum(a**2")
+            process.stdout.close()
+            assert process.stderr.read() == ""
+        assert process.returncode == 141
+
+    def test_an_encoding_without_blocks(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "gpubench", "demo"],
+            capture_output=True,
+            check=True,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        )
+        assert b"mean ? std" in done.stdout
+        assert done.stderr == b""
 
     def test_it_is_also_a_module(self):
         command = [sys.executable, "-m", "gpubench", "--version"]
