@@ -47,6 +47,8 @@ def real_number(name: str, value: SupportsFloat, *, at_least: float | None = Non
         number = float(value)
     except (TypeError, ValueError):
         raise ArgumentError(f"{name} must be a number, got {value!r}") from None
+    except OverflowError:
+        raise ArgumentError(f"{name} is too large for a float") from None
     if math.isnan(number):
         raise ArgumentError(f"{name} must be a number, got NaN")
     if at_least is not None and number < at_least:
@@ -106,7 +108,7 @@ def synchronous(name: str, func: Callable[..., object]) -> Callable[..., object]
     inner: Any = func
     while isinstance(inner, functools.partial):
         inner = inner.func
-    for candidate in (inner, getattr(inner, "__call__", None)):  # noqa: B004  # its code matters
+    for candidate in (inner, getattr(type(inner), "__call__", None)):  # noqa: B004  # its code matters
         label = callable_name(func)
         if inspect.isasyncgenfunction(candidate) or inspect.isgeneratorfunction(candidate):
             raise ArgumentError(
@@ -127,10 +129,11 @@ def finished(name: str, returned: object) -> None:
     Raises
     ------
     ArgumentError
-        If it is a coroutine or a generator.
+        If it is a coroutine, another awaitable object or a generator.
     """
     for is_lazy, kind, remedy in (
         (inspect.iscoroutine, "coroutine", "lambda: asyncio.run(f())"),
+        (inspect.isawaitable, "awaitable object", "one that runs an event loop until it is done"),
         (inspect.isgenerator, "generator", "lambda: list(f())"),
         (inspect.isasyncgen, "asynchronous generator", "one that consumes it in asyncio.run()"),
     ):

@@ -169,6 +169,7 @@ class Bench:
             gpu_times=gpu_times,
             devices=tuple(evidence.devices),
             method=session.method,
+            cache="cold" if self._flushes else "warm",
             samples_per_gate=session.samples_per_gate,
             floor=session.floor,
             clock_step=session.clock_step,

@@ -69,6 +69,7 @@ class TimedCall:
         call = self._call
         if self._setup is not None:
             made = self._setup()
+            finished("setup", made)
             if isinstance(made, tuple):
                 call = self._bind(made)
         for flush in self._flushes:

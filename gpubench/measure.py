@@ -114,7 +114,7 @@ def benchmark(
         if n_repeat is None and n_warmup:
             session.settle(whole)
         many = n_repeat is not None and n_repeat >= MANY_SAMPLES
-        session.choose(method, may_probe=n_warmup > 0, many=many)
+        session.choose(method, whole, many=many)
         if n_repeat is None and math.isinf(max_duration):
             goal = Goal(None, Budget(ADAPTIVE_DURATION), MIN_ADAPTIVE_SAMPLES)
         else:

@@ -88,11 +88,11 @@ class Evidence:
 
 
 def no_gpu_work(evidence: Evidence) -> Note | None:
-    """Behind a gate, every device's median is within a tenth of the floor, or two clock steps."""
+    """Behind a gate, no device's median is over the floor by more than a tenth of it."""
     floor = evidence.floor
     if evidence.method != "gated" or not evidence.gpu or floor is None:
         return None
-    if evidence.longest.median > floor + max(0.1 * floor, 2 * (evidence.clock_step or 0.0)):
+    if evidence.longest.median > 1.1 * floor:
         return None
     return Note(
         "no-gpu-work",
@@ -332,13 +332,13 @@ def no_gate(reason: str) -> Note:
     )
 
 
-def no_warmup() -> Note:
-    """The caller wants the first call among the samples."""
+def not_probed(reason: str) -> Note:
+    """Nothing is known about the call when the samples begin."""
     return Note(
-        "no-warmup",
-        "With n_warmup=0 no call could be looked at beforehand, so plain events are used and the "
-        "first call is among the samples.",
-        "Use n_warmup=1 or more for gated times.",
+        "not-probed",
+        f"The call could not be looked at beforehand ({reason}), so plain events on all streams "
+        "are used, which count the host's work too.",
+        "Allow for a few calls ahead of the samples.",
     )
 
 
@@ -351,10 +351,11 @@ def waits_inside() -> Note:
     """The call didn't return before the gate's deadline."""
     return Note(
         "waits-inside",
-        f"The function waits for the GPU, or queues more launches than the GPU's queue holds: "
-        f"behind a gate it did not return within {format_time(GATE_DEADLINE)}, so plain events are "
-        "used, which count the host's work too.",
-        "Take synchronizing calls (.get(), .item(), print, synchronize()) out of the function.",
+        f"Behind a gate the function did not return within {format_time(GATE_DEADLINE)}: it waits "
+        "for the GPU, queues more launches than the GPU's queue holds, or keeps the host busy that "
+        "long. So plain events are used, which count the host's work too.",
+        "Take synchronizing calls (.get(), .item(), print, synchronize()) and long work on the "
+        "host out of the function.",
     )
 
 

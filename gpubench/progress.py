@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from gpubench.errors import ArgumentError
+from gpubench.render.content import visible
+
+_LABEL_WIDTH = 30
 
 _DELAY = 2.0
 """Seconds before a bar appears that nobody asked for."""
@@ -35,14 +40,14 @@ def progress_bar(
     """
     if progress is not None and not isinstance(progress, (bool, np.bool_)):
         raise ArgumentError(f"progress must be True, False or None, got {progress!r}")
-    if progress is not None and not progress:
+    output = sys.stderr
+    is_open = output is not None and not output.closed
+    if not is_open or not (output.isatty() if progress is None else progress):
         yield lambda _: None
         return
     from tqdm.auto import tqdm
 
-    hidden = None if progress is None else False  # None: hidden unless on a terminal
     delay = _DELAY if progress is None else 0.0
-    with tqdm(
-        total=total, desc=name, unit="sample", leave=False, disable=hidden, delay=delay
-    ) as bar:
+    label = textwrap.shorten(visible(name), _LABEL_WIDTH, placeholder="…")
+    with tqdm(total=total, desc=label, unit="sample", leave=False, delay=delay) as bar:
         yield bar.update

@@ -42,6 +42,7 @@ def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         "gpu_times": gpu_times,
         "devices": _device_ids(known, gpu_times),
         "method": text("method", known.get("method", "unknown")),
+        "cache": text("cache", known.get("cache", "warm")),
         "samples_per_gate": whole_number(
             "samples_per_gate", known.get("samples_per_gate", 1), at_least=1
         ),

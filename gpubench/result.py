@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 from collections.abc import Mapping
@@ -46,6 +47,8 @@ class BenchmarkResult:
         Ids of the devices, one for each row of `gpu_times`.
     method : str
         How the times were taken: ``"host"``, ``"events"``, ``"gated"`` or ``"graph"``.
+    cache : str
+        ``"warm"``, or ``"cold"`` if the GPU's L2 cache was flushed before each call.
     samples_per_gate : int
         How many calls were queued behind one gate; 1 if each had its own, or there is none.
     floor : float or None
@@ -81,6 +84,7 @@ class BenchmarkResult:
     gpu_times: FloatArray
     devices: tuple[int, ...]
     method: str
+    cache: str
     samples_per_gate: int
     floor: float | None
     clock_step: float | None
@@ -186,6 +190,7 @@ class BenchmarkResult:
         return {
             "name": self.name,
             "method": self.method,
+            "cache": self.cache,
             "samples_per_gate": self.samples_per_gate,
             "floor_s": self.floor,
             "clock_step_s": self.clock_step,
@@ -204,7 +209,7 @@ class BenchmarkResult:
             "cpu": self.cpu.to_dict("s"),
             "gpu": [statistics.to_dict("s") for statistics in self.gpu],
             "notes": [dataclasses.asdict(note) for note in self.notes],
-            "environment": dict(self.environment),
+            "environment": copy.deepcopy(dict(self.environment)),
         }
 
     @classmethod
@@ -280,9 +285,8 @@ _ARRAYS = ("cpu_times", "gpu_times")
 
 
 def _frozen(times: FloatArray) -> FloatArray:
-    copy = times.copy()
-    copy.setflags(write=False)
-    return copy
+    # Bytes can't be made writable again.
+    return np.frombuffer(times.tobytes()).reshape(times.shape)
 
 
 def _device_ids(devices: tuple[int, ...]) -> tuple[int, ...]:
@@ -298,7 +302,7 @@ def _time_or_none(argument: str, seconds: float | None) -> float | None:
 
 def _json_copy(environment: Mapping[str, object]) -> Mapping[str, object]:
     try:
-        copy = json.loads(json.dumps(dict(environment), allow_nan=False))
+        values = json.loads(json.dumps(dict(environment), allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"environment must hold plain JSON values: {error}") from error
-    return MappingProxyType(copy)
+    return MappingProxyType(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+from array import array
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -47,36 +48,42 @@ class Collected:
 
     Attributes
     ----------
-    n : int
-        How many.
     stopped_by : str
         Why there are no more, as in `BenchmarkResult`.
     """
 
-    n: int = 0
     stopped_by: StoppedBy = "n_repeat"
-    _parts: list[Samples] = field(default_factory=list)
+    _cpu: array[float] = field(default_factory=lambda: array("d"))
+    _gpu: list[array[float]] = field(default_factory=list)
 
     def add(self, samples: Samples) -> None:
         """Append samples."""
-        self._parts.append(samples)
-        self.n += samples.cpu.size
+        self._cpu.extend(samples.cpu)
+        if not self._gpu:
+            self._gpu = [array("d") for _ in samples.gpu]
+        for row, times in zip(self._gpu, samples.gpu, strict=True):
+            row.extend(times)
+
+    @property
+    def n(self) -> int:
+        """How many; Ctrl-C may have come while some were being added, which don't count."""
+        return min(map(len, (self._cpu, *self._gpu)))
 
     def arrays(self) -> tuple[FloatArray, FloatArray]:
         """All CPU times, shape (n,), and all GPU times, shape (n_devices, n)."""
-        cpu = np.concatenate([part.cpu for part in self._parts])
-        return cpu, np.concatenate([part.gpu for part in self._parts], axis=1)
+        n = self.n
+        gpu = [row[:n] for row in self._gpu]
+        return np.array(self._cpu[:n]), np.array(gpu).reshape(len(gpu), n)
 
-    def is_precise(self, clock_step: float | None) -> bool:
-        """Whether every median is known to `PRECISION`, or to the clock's step."""
+    def is_precise(self) -> bool:
+        """Whether every median is known to `PRECISION`."""
         cpu, gpu = self.arrays()
         for row in gpu if len(gpu) else cpu[np.newaxis]:
             interval = median_interval(row)
             if interval is None:
                 return False
             median = float(np.median(row))
-            tolerance = max(PRECISION * median, clock_step or 0.0)
-            if max(interval[1] - median, median - interval[0]) > tolerance:
+            if max(interval[1] - median, median - interval[0]) > PRECISION * median:
                 return False
         return True
 
@@ -111,7 +118,7 @@ def collect(session: Session, goal: Goal, advance: Callable[[int], object]) -> C
             if collected.n == goal.n_repeat:
                 return collected
             if goal.n_repeat is None and collected.n >= next_check:
-                if collected.is_precise(session.clock_step):
+                if collected.is_precise():
                     collected.stopped_by = "converged"
                     return collected
                 next_check = math.ceil(1.1 * collected.n)

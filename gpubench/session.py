@@ -11,7 +11,8 @@ from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices.base import Device, Platform, Work
 from gpubench.notes import Note, waits_inside
 from gpubench.timers.base import Samples
-from gpubench.timers.choose import Choice, Subject, choose_timer, events_choice
+from gpubench.timers.choose import Choice, Subject, choose_timer
+from gpubench.timers.events import EventsTimer
 from gpubench.timers.floor import clock_step, floor_time
 from gpubench.timers.probe import N_PROBES
 
@@ -139,16 +140,26 @@ class Session:
             return self._call.first()
         return self._call.next()
 
-    def choose(self, method: str, *, may_probe: bool, many: bool) -> None:
+    def choose(self, method: str, budget: Budget, *, many: bool) -> None:
         """Choose the timer, and make up for the warm-up calls that this didn't need.
 
         See `choose_timer` for what the arguments mean.
         """
-        subject = Subject(self._call.next, self._call.is_fixed, may_probe, many)
+        subject = Subject(self._call.next, self._call.is_fixed, self._why_not_probe(budget), many)
         self._choice = choose_timer(method, subject, self._platform, self._devices, self._go_home)
         self.n_warmup += self._choice.n_calls
         self._repeat_until(self._n_wanted)
         self._measure_timer()
+
+    def _why_not_probe(self, budget: Budget) -> str:
+        """Say why the call can't be looked at before the samples; nothing if it can."""
+        if not self.n_warmup:
+            return "n_warmup=0 leaves no call for that"
+        if math.isinf(budget.left()) or not self._devices:
+            return ""
+        if N_PROBES * self._once() > budget.left() / 2:  # the first call may have compiled
+            return "max_duration leaves no time for that"
+        return ""
 
     def _measure_timer(self) -> None:
         choice = self._choice
@@ -197,8 +208,8 @@ class Session:
         if self._n_expired_takes <= _MAX_EXPIRED_TAKES:
             return False
         notes = (*self._choice.notes, waits_inside())
-        plain = events_choice(self._devices, self._go_home)
-        self._choice = Choice(plain.timer, plain.streams, notes)
+        streams = self._choice.streams
+        self._choice = Choice(EventsTimer(streams, self._go_home), streams, notes)
         self._n_expired_takes = self.n_expired = 0
         self._measure_timer()
         return True

@@ -18,6 +18,7 @@ def make_result(
         "gpu_times": np.asarray(gpu_us, dtype=float).reshape(-1, n) * 1e-6,
         "devices": tuple(range(len(gpu_us))),
         "method": "gated",
+        "cache": "warm",
         "samples_per_gate": 1,
         "floor": None,
         "clock_step": None,

@@ -304,7 +304,7 @@ class TestPhases:
         result = benchmark(call, n_repeat=3, n_warmup=0)
         assert len(calls) == 3
         assert result.first_call_time is None
-        assert (result.method, "no-warmup" in codes(result)) == ("events", True)
+        assert (result.method, "not-probed" in codes(result)) == ("events", True)
 
     def test_garbage_collector_is_off_while_sampling_and_restored(self, no_cupy):
         states = []

@@ -220,6 +220,7 @@ def test_dict_holds_everything_with_units_in_the_keys():
     assert result.to_dict() == {
         "name": "f",
         "method": "gated",
+        "cache": "warm",
         "samples_per_gate": 20,
         "floor_s": 1.25e-6,
         "clock_step_s": 32e-9,

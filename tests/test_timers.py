@@ -291,9 +291,9 @@ class TestChoice:
         assert all("launches block" in str(note) for note in choice.notes)
 
     def test_a_call_that_may_not_be_probed_is_not_made(self, recorder):
-        choice = choose(recorder, fail, may_probe=False)
-        assert (choice.timer.method, codes(choice)) == ("events", ["no-warmup"])
-        assert choose(recorder, fail, "events", may_probe=False).notes == ()
+        choice = choose(recorder, fail, unprobed="asked so")
+        assert (choice.timer.method, codes(choice)) == ("events", ["not-probed"])
+        assert choose(recorder, fail, "events", unprobed="asked so").notes == ()
 
     def test_a_call_that_waits_is_timed_by_plain_events(self, recorder):
         recorder.expires = True

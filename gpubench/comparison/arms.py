@@ -79,7 +79,7 @@ class LocalArm:
         with self._switch():
             self._session.warm_up(n_warmup, budget)
             self._session.settle(budget)
-            self._session.choose(self._bench.method, may_probe=True, many=False)
+            self._session.choose(self._bench.method, budget, many=False)
             seconds = self._try_out(budget)
         self._conditions = self._watching.enter_context(self._bench.watched())
         return seconds

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
+from weakref import WeakSet
 
 from gpubench.arguments import finite_number, whole_number
 from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Work
@@ -86,8 +87,10 @@ class _Request:
 class _Recording:
     """One recording of an event on one stream: what waits for it keeps to this one."""
 
-    def __init__(self) -> None:
-        self._happened = threading.Event()
+    def __init__(self, *, captured: bool) -> None:
+        self._captured = captured
+        self._pending = threading.Lock()
+        self._pending.acquire()
         self._moment = math.nan
 
     def run(self, start: float) -> float:
@@ -97,12 +100,14 @@ class _Recording:
 
     def happen(self) -> None:
         """Let go whoever waits."""
-        self._happened.set()
+        self._pending.release()
 
     def wait(self) -> float:
         """Block until the stream has been here, and return when that was."""
-        self._happened.wait()
-        return self._moment
+        if self._captured:
+            raise UnsupportedError("an event recorded while capturing has no time of its own")
+        with self._pending:
+            return self._moment
 
 
 class SimulatedEvent:
@@ -151,10 +156,14 @@ class _Closing:
 
 
 class SimulatedGate:
-    """A gate that any number of simulated streams can be held by."""
+    """A gate that any number of simulated streams can be held by.
 
-    def __init__(self) -> None:
+    That it has been opened takes as long to reach the device as a launch does.
+    """
+
+    def __init__(self, launch_latency: float) -> None:
         self.last_expired = 0
+        self._launch_latency = launch_latency
         self._n_closings = 0
         self.close()
         self.open()
@@ -168,12 +177,18 @@ class SimulatedGate:
     def open(self) -> None:
         """Release every stream that the gate holds."""
         if not self.closing.opened.is_set():
-            self.closing.opened_time = time.perf_counter()
+            self.closing.opened_time = time.perf_counter() + self._launch_latency
             self.closing.opened.set()
 
     def has_expired(self, closing: int) -> bool:
         """Whether the deadline released a stream held at that closing or a later one."""
         return self.last_expired >= closing
+
+
+_IDLE_TIME = 0.1
+"""Seconds after which the worker of a stream that has nothing to do ends, until it has again."""
+
+_FULL_QUEUE_POLL = 50e-6
 
 
 class SimulatedStream:
@@ -183,11 +198,12 @@ class SimulatedStream:
         self.device = device
         self.number = number
         self.label = "the default stream" if number == 0 else f"stream {number}"
-        self._queue: queue.Queue[_Request | None] = queue.Queue(device.gpu.queue_depth)
+        # A queue and locks in C, which Ctrl-C in the main thread can't leave half-way.
+        self._requests: queue.SimpleQueue[_Request | threading.Lock] = queue.SimpleQueue()
+        self._is_working = threading.Lock()
+        self._n_queued = self._n_done = 0
         self._captured: list[_Request] | None = None
         self._free_time = 0.0
-        self._worker = threading.Thread(target=self._work, daemon=True, name=f"gpu {self.label}")
-        self._worker.start()
 
     def __enter__(self) -> SimulatedStream:
         self.device.gpu.enter_stream(self)
@@ -196,36 +212,61 @@ class SimulatedStream:
     def __exit__(self, *_: object) -> None:
         self.device.gpu.leave_stream()
 
+    def _submit(self, request: _Request | threading.Lock) -> None:
+        self._requests.put(request)
+        if self._is_working.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._work, daemon=True, name=f"gpu {self.label}").start()
+            except BaseException:
+                self._is_working.release()
+                raise
+
     def _work(self) -> None:
+        while True:
+            try:
+                request = self._requests.get(timeout=_IDLE_TIME)
+            except queue.Empty:
+                self._is_working.release()
+                if self._requests.empty() or not self._is_working.acquire(blocking=False):
+                    return
+                continue
+            if isinstance(request, _Request):
+                self._execute(request)
+            else:
+                request.release()
+
+    def _execute(self, request: _Request) -> None:
         gpu = self.device.gpu
-        while (request := self._queue.get()) is not None:
-            start = max(self._free_time, request.queued_time + gpu.launch_latency)
-            end = self._free_time = request.run(start)
-            ahead = end - time.perf_counter()
-            if ahead > 0:
-                time.sleep(ahead)
-            begin = start if request.duration is None else end - request.duration
-            gpu.history.append(
-                Operation(
-                    name=request.name,
-                    device=self.device.id,
-                    stream=self.number,
-                    queued_time=request.queued_time,
-                    start_time=begin,
-                    end_time=end,
-                    kernels=request.kernels,
-                )
+        start = max(self._free_time, request.queued_time + gpu.launch_latency)
+        end = self._free_time = request.run(start)
+        ahead = end - time.perf_counter()
+        if ahead > 0:
+            time.sleep(ahead)
+        begin = start if request.duration is None else end - request.duration
+        gpu.history.append(
+            Operation(
+                name=request.name,
+                device=self.device.id,
+                stream=self.number,
+                queued_time=request.queued_time,
+                start_time=begin,
+                end_time=end,
+                kernels=request.kernels,
             )
-            request.finish()
-            self._queue.task_done()
+        )
+        request.finish()
+        self._n_done += 1
 
     def queue(self, request: _Request) -> None:
         """Queue a request; blocks, as a real GPU does, while the queue is full."""
         self.device.gpu.check_open()
-        if self._captured is None:
-            self._queue.put(request)
-        else:
+        if self._captured is not None:
             self._captured.append(request)
+            return
+        while self._n_queued - self._n_done >= self.device.gpu.queue_depth:
+            time.sleep(_FULL_QUEUE_POLL)
+        self._n_queued += 1
+        self._submit(request)
 
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel that takes `duration` seconds."""
@@ -241,7 +282,7 @@ class SimulatedStream:
 
     def mark(self) -> _Recording:
         """Queue a recording behind the work queued so far, and return it."""
-        recording = _Recording()
+        recording = _Recording(captured=self.is_capturing)
         self.queue(_Request("event", recording.run, recording.happen))
         return recording
 
@@ -265,7 +306,12 @@ class SimulatedStream:
         """Wait until all work queued so far is done."""
         if self.is_capturing:
             raise UnsupportedError("a stream can't be synchronized while it is being captured")
-        self._queue.join()
+        if self._n_done == self._n_queued:
+            return
+        reached = threading.Lock()
+        reached.acquire()
+        self._submit(reached)
+        reached.acquire()
 
     def capture(self, work: Work) -> SimulatedGraph:
         """Collect what `work` queues here instead of running it."""
@@ -276,12 +322,6 @@ class SimulatedStream:
             return SimulatedGraph(self, self._captured)
         finally:
             self._captured = None
-
-    def stop(self) -> None:
-        """End the worker once the queue is empty."""
-        self._queue.put(None)
-        self._worker.join()
-        self._queue.task_done()
 
 
 class SimulatedGraph:
@@ -342,7 +382,8 @@ class SimulatedDevice:
         self.id = device_id
         self.properties = DeviceProperties("simulated GPU", l2_bytes=50_000_000)
         self.barrier: SimulatedEvent | None = None
-        self.streams: list[SimulatedStream] = []
+        self.streams: WeakSet[SimulatedStream] = WeakSet()
+        self._numbers = itertools.count()
         self.default_stream = self.create_stream()
         self._random = random.Random(f"{gpu.seed}/{device_id}")
         self._deviation = 0.0
@@ -368,10 +409,10 @@ class SimulatedDevice:
     def create_stream(self) -> SimulatedStream:
         """Make a stream that runs beside the others."""
         self.gpu.check_open()
-        stream = SimulatedStream(self, len(self.streams))
+        stream = SimulatedStream(self, next(self._numbers))
         if self.barrier is not None:
             stream.wait(self.barrier)
-        self.streams.append(stream)
+        self.streams.add(stream)
         return stream
 
     def create_event(self) -> SimulatedEvent:
@@ -495,6 +536,8 @@ class SimulatedGpu:
 
     def __enter__(self) -> SimulatedGpu:
         self.check_open()
+        if self in _active:
+            raise UnsupportedError("this simulated GPU is in use already; make another one")
         _active.append(self)
         return self
 
@@ -506,8 +549,8 @@ class SimulatedGpu:
     ) -> None:
         _active.remove(self)
         self._is_closed = True
-        for stream in itertools.chain.from_iterable(d.streams for d in self._devices):
-            stream.stop()
+        for device in self._devices:
+            device.synchronize()
 
     def check_open(self) -> None:
         """Raise `UnsupportedError` after the ``with`` block."""
@@ -550,7 +593,7 @@ class SimulatedGpu:
 
     def gate(self) -> SimulatedGate:
         """Return a gate, open."""
-        return SimulatedGate()
+        return SimulatedGate(self.launch_latency)
 
     @contextmanager
     def preserved(self) -> Iterator[Work]:

@@ -120,6 +120,8 @@ def visible(text: str) -> str:
 def _facts(result: BenchmarkResult) -> str:
     ended = "" if result.stopped_by == "n_repeat" else f" ({result.stopped_by})"
     facts = [f"n={result.cpu.n}{ended}", result.method]
+    if result.cache == "cold":
+        facts.append("cold cache")
     if result.samples_per_gate > 1:
         facts.append(f"{result.samples_per_gate} samples a gate")
     if result.floor is not None:

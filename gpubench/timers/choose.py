@@ -59,15 +59,15 @@ class Subject:
         Prepares a call and returns it.
     is_fixed : bool
         Whether one call can follow another with nothing to be prepared between them.
-    may_probe : bool
-        Whether the call may be made before the samples are taken.
+    unprobed : str
+        Why the call can't be looked at before the samples are taken; empty if it can.
     many : bool
         Whether so many samples are wanted that gates should be shared.
     """
 
     next_call: Callable[[], Callable[[], object]]
     is_fixed: bool = True
-    may_probe: bool = True
+    unprobed: str = ""
     many: bool = False
 
 
@@ -102,9 +102,13 @@ def choose_timer(
         gate = platform.gate()
     except UnsupportedError as error:
         return replace(plain, notes=(notes.no_gate(str(error)),) if explain else ())
-    if not subject.may_probe:
-        return replace(plain, notes=(notes.no_warmup(),) if explain else ())
     contexts, learned = _contexts(devices)
+    if subject.unprobed:
+        if method == "events":
+            return plain
+        everywhere = tuple(c or s for c, s in zip(contexts, plain.streams, strict=True))
+        learned += (notes.not_probed(subject.unprobed),)
+        return Choice(EventsTimer(everywhere, go_home), everywhere, learned)
     n_calls = 0
 
     def next_call() -> Callable[[], object]:
