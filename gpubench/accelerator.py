@@ -21,7 +21,7 @@ from gpubench.devices.cuda import find_cuda
 from gpubench.errors import ArgumentError, UnsupportedError
 from gpubench.notes import Note
 
-_VARIABLE = "CUPY_ACCELERATORS"
+VARIABLE = "CUPY_ACCELERATORS"
 _KINDS = ("elementwise", "reduction", "routine")
 _NAMES = ("cub", "cutensor", "cutensornet")
 
@@ -58,7 +58,7 @@ class Accelerators:
 
     def __str__(self) -> str:
         value = "is not set" if self.variable is None else f"is {self.variable!r}"
-        lines = [f"{_VARIABLE} {value}, which CuPy reads as {_listed(self.from_variable)}"]
+        lines = [f"{VARIABLE} {value}, which CuPy reads as {_listed(self.from_variable)}"]
         lines += [f"{kind:<12} {_listed(getattr(self, kind))}" for kind in _KINDS]
         lines += [f"{name:<12} available" for name in self.available]
         lines += [f"{name:<12} unavailable: {why}" for name, why in self.unavailable.items()]
@@ -92,7 +92,7 @@ def accelerators() -> Accelerators:
     settings = _settings(cupy) if cupy else dict.fromkeys(_KINDS, ())
     problems = {name: (_own_problem(name, cupy) if cupy else "") or problem for name in names}
     unavailable = {name: why for name, why in problems.items() if why}
-    variable = os.environ.get(_VARIABLE)
+    variable = os.environ.get(VARIABLE)
     on_hip = cupy is not None and cupy.cuda.runtime.is_hip
     from_variable = _read_variable(variable, default=() if on_hip else ("cub",))
     skipped = {} if problem else unavailable
@@ -266,7 +266,7 @@ def _variable_notes(from_variable: tuple[str, ...], known: Sequence[str]) -> tup
     value = ",".join(dict.fromkeys(name for name in meant if name in known))
     note = Note(
         "accelerators-variable",
-        f"{_VARIABLE} keeps CuPy from being imported: it knows no {refused[0]!r}, and takes "
+        f"{VARIABLE} keeps CuPy from being imported: it knows no {refused[0]!r}, and takes "
         "space and case as they are.",
         f"Set it to {value!r}.",
     )

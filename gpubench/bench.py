@@ -28,7 +28,7 @@ from gpubench.timers.choose import METHODS
 CACHES = ("warm", "cold")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Conditions:
     """What happened beside the calls while samples were taken.
 
@@ -45,6 +45,18 @@ class Conditions:
     pool_growth_bytes: int = 0
     states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
     compilations: Sequence[Compilation] = ()
+
+
+def _merged(seen: Sequence[Conditions]) -> Conditions:
+    """Join conditions of successive blocks."""
+    if not seen:
+        return Conditions()
+    ends = zip(seen[0].states, seen[-1].states, strict=True)
+    return Conditions(
+        pool_growth_bytes=sum(each.pool_growth_bytes for each in seen),
+        states=tuple((first[0], last[1]) for first, last in ends),
+        compilations=tuple(entry for each in seen for entry in each.compilations),
+    )
 
 
 class Bench:
@@ -118,16 +130,17 @@ class Bench:
         return kernel_names(call, self._devices[0])
 
     @contextmanager
-    def watched(self) -> Iterator[Conditions]:
-        """Observe the devices over the block; what it yields is filled in at its end."""
-        conditions = Conditions()
+    def watched(self) -> Iterator[list[Conditions]]:
+        """Observe the devices over the block; at its end what happened is in the list."""
+        seen: list[Conditions] = []
         pool_before, before = self._reserved_bytes(), self._states()
         self._go_home()
         with watch_compilations() as log:
-            yield conditions
-        conditions.compilations = tuple(log)
-        conditions.pool_growth_bytes = self._reserved_bytes() - pool_before
-        conditions.states = tuple(zip(before, self._states(), strict=True))
+            yield seen
+        growth = self._reserved_bytes() - pool_before
+        states = tuple(zip(before, self._states(), strict=True))
+        self._go_home()
+        seen.append(Conditions(growth, states, tuple(log)))
 
     def _reserved_bytes(self) -> int:
         return sum(device.reserved_bytes() for device in self._devices)
@@ -136,9 +149,10 @@ class Bench:
         return [read_state(device.properties.pci_bus_id) for device in self._devices]
 
     def result(
-        self, name: str, session: Session, collected: Collected, conditions: Conditions
+        self, name: str, session: Session, collected: Collected, seen: Sequence[Conditions]
     ) -> BenchmarkResult:
-        """Make the result of a session that was held here."""
+        """Make the result of a session that was held here, with what was seen meanwhile."""
+        conditions = _merged(seen)
         cpu_times, gpu_times = collected.arrays()
         timed = self._devices if len(gpu_times) else ()
         evidence = Evidence(

@@ -119,6 +119,6 @@ def benchmark(
             goal = Goal(None, Budget(ADAPTIVE_DURATION), MIN_ADAPTIVE_SAMPLES)
         else:
             goal = Goal(n_repeat, whole)
-        with bench.watched() as conditions, collection_off():
+        with bench.watched() as seen, collection_off():
             collected = collect(session, goal, advance)
-    return bench.result(name, session, collected, conditions)
+    return bench.result(name, session, collected, seen)

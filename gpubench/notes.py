@@ -327,8 +327,8 @@ def no_gate(reason: str) -> Note:
     """Streams can't be held on this platform."""
     return Note(
         "no-gate",
-        f"Streams can't be held here, so plain events are used: {reason}.",
-        "GPU times of short calls include their launch.",
+        f"Streams can't be held here, so plain events are used, and the GPU times of short calls "
+        f"include their launch: {reason}.",
     )
 
 
@@ -365,7 +365,8 @@ def side_stream(device: int, context_time: float, stream_time: float) -> Note:
         "side-stream",
         f"The function works on a stream of its own: events on all streams of GPU-{device} are "
         f"{format_time(context_time)} apart, those on the current one {format_time(stream_time)}.",
-        "Events on all streams are used, except with method='events', whose times miss that work.",
+        "Where method='events' was asked for, its times miss that work; else events on all streams "
+        "are used.",
     )
 
 
@@ -425,4 +426,32 @@ def repeated_settings(settings: Sequence[str]) -> Note:
     listed = ", ".join(map(repr, settings))
     return Note(
         "repeated-setting", f"Settings that come to the same as another were left out: {listed}."
+    )
+
+
+def no_accelerators(reason: str) -> Note:
+    """Settings of CuPy's back ends are compared where CuPy can't run."""
+    return Note(
+        "no-accelerators",
+        f"No GPU found: {reason}. So none of CuPy's back ends runs, and the arms differ in "
+        "CUPY_ACCELERATORS alone.",
+    )
+
+
+def kernels_unknown(reason: str) -> Note:
+    """Which kernels a call ran could not be found out."""
+    return Note(
+        "kernels-unknown",
+        f"Which kernels ran isn't known ({reason}); what CuPy compiled stands for it.",
+        'Install "gpubench[activity]".',
+    )
+
+
+def not_checked(reasons: Mapping[str, str]) -> Note:
+    """What arms return could not be brought together."""
+    name, reason = next(iter(reasons.items()))
+    return Note(
+        "not-checked",
+        f"What the arms return could not be compared: {name}'s {reason}.",
+        "Return arrays or plain values.",
     )

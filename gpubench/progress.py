@@ -20,7 +20,7 @@ _DELAY = 2.0
 
 @contextmanager
 def progress_bar(
-    progress: bool | None, total: int | None, name: str
+    progress: bool | None, total: int | None, name: str, unit: str = "sample"
 ) -> Iterator[Callable[[int], object]]:
     """Show a bar on standard error while the block runs.
 
@@ -32,6 +32,8 @@ def progress_bar(
         How many steps there are, if that is known.
     name : str
         What the bar says in front.
+    unit : str
+        What a step is.
 
     Yields
     ------
@@ -49,5 +51,5 @@ def progress_bar(
 
     delay = _DELAY if progress is None else 0.0
     label = textwrap.shorten(visible(name), _LABEL_WIDTH, placeholder="…")
-    with tqdm(total=total, desc=label, unit="sample", leave=False, delay=delay) as bar:
+    with tqdm(total=total, desc=label, unit=unit, leave=False, delay=delay) as bar:
         yield bar.update

@@ -89,7 +89,7 @@ class Session:
         if n_warmup == 0:
             return
         self._n_wanted, self._warm_up_budget = n_warmup, budget
-        call = self._next()
+        call = self.next_call()
         with watch_compilations() as log:
             self.first_call_time = self._time(call)
         self.first_compilations = None if log.reason else tuple(log)
@@ -118,7 +118,7 @@ class Session:
             before = mean
 
     def _once(self) -> float:
-        return self._time(self._next())
+        return self._time(self.next_call())
 
     def _time(self, call: Callable[[], object]) -> float:
         begin = time.perf_counter()
@@ -129,12 +129,13 @@ class Session:
 
     def call(self) -> object:
         """Make the call, untimed, wait until the devices are idle, and return what it returned."""
-        returned = self._next()()
+        returned = self.next_call()()
         self._call.synchronize()
         self.n_warmup += 1
         return returned
 
-    def _next(self) -> Callable[[], object]:
+    def next_call(self) -> Callable[[], object]:
+        """Do what comes before a call, and return the call."""
         if self._is_first:
             self._is_first = False
             return self._call.first()
@@ -193,11 +194,16 @@ class Session:
     def take(self, n: int) -> Samples:
         """Take up to `n` samples, as many as one gate holds."""
         n = min(n, self._choice.timer.samples_per_take)
-        samples = self._choice.timer.take(self._next(), n)
+        samples = self._choice.timer.take(self.next_call(), n)
         if not samples.valid:
             self._n_expired_takes += 1
             self.n_expired += n
         return samples
+
+    @property
+    def waits_often(self) -> bool:
+        """Whether gates expire again and again."""
+        return self._n_expired_takes > _MAX_EXPIRED_TAKES
 
     def must_restart(self) -> bool:
         """Whether gates expire so often that samples have to be taken anew, by plain events.
@@ -205,7 +211,7 @@ class Session:
         A call may wait for the device only now and then, so that no probe saw it. Each such
         wait costs a gate's deadline; after a few the timer is changed here.
         """
-        if self._n_expired_takes <= _MAX_EXPIRED_TAKES:
+        if not self.waits_often:
             return False
         notes = (*self._choice.notes, waits_inside())
         streams = self._choice.streams

@@ -153,6 +153,7 @@ def test_without_pyelftools(tmp_path, cubin, no_elftools):
     cache = kernel_cache(tmp_path)
     assert cache.verify().ok
     assert {entry.name: entry for entry in cache.entries}[entry_name("ptx")].kernel_names
-    for call in (cache.table, lambda: cache.find("sum"), cache.by_architecture):
+    assert 'unknown without "gpubench[cache]"' in cache.table()
+    for call in (lambda: cache.find("sum"), cache.by_architecture):
         with pytest.raises(gpubench.MissingExtraError, match=r"pyelftools.*gpubench\[cache\]"):
             call()

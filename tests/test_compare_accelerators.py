@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -102,7 +103,8 @@ def test_a_baseline_that_fails_leaves_nothing_to_judge():
     assert comparison["none"].status == "failed"
     assert comparison["cub"].judgement is None
     assert comparison["cub"].result is not None
-    assert comparison.verdict["cub"] == "unclear"
+    assert comparison.verdict["cub"] == "unavailable"
+    assert "none: failed: ValueError: not this one" in str(comparison)
 
 
 def test_what_the_function_prints_disturbs_nothing(capfd):
@@ -132,7 +134,7 @@ def test_settings_that_come_to_the_same_run_once():
 
 def test_without_a_gpu_the_note_says_so():
     comparison = compare_accelerators(setting, settings=["", "cub"], check=False, **QUICK)
-    assert "no-gpu" in codes(comparison)
+    assert "no-accelerators" in codes(comparison)
 
 
 @pytest.mark.parametrize(
@@ -167,4 +169,36 @@ def test_without_cloudpickle(monkeypatch):
 
 def test_a_return_value_that_cannot_travel():
     comparison = compare_accelerators(lambda: sys._getframe(), settings=["", "cub"], **QUICK)
-    assert "check=False" in comparison["none"].reason
+    (note,) = (note for note in comparison.notes if note.code == "not-checked")
+    assert "none's can't be sent back" in note.message
+    assert comparison.results["none"].cpu.n > 0
+
+
+def test_an_instance_of_the_main_modules_class_can_be_checked():
+    class Pair:
+        def __init__(self, first):
+            self.first = first
+
+        def __eq__(self, other):
+            return self.first == other.first
+
+        __hash__ = None
+
+    Pair.__module__ = "__main__"
+    comparison = compare_accelerators(lambda: Pair(1), settings=["", "cub"], **QUICK)
+    assert "not-checked" not in codes(comparison)
+    assert comparison["cub"].mismatch == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_and_left_holds_nobody_up():
+    def leave_a_child():
+        if not hasattr(os, "_left"):
+            os._left = True
+            if os.fork() == 0:
+                time.sleep(60)
+                os._exit(0)
+
+    begin = time.perf_counter()
+    compare_accelerators(leave_a_child, settings=["", "cub"], check=False, **QUICK)
+    assert time.perf_counter() - begin < 30

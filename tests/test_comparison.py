@@ -2,7 +2,9 @@
 
 import collections
 import json
+import sys
 import time
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -259,7 +261,7 @@ class TestSavedResults:
         assert comparison.ratio == {"one (2)": None}
         parsed = json.loads(comparison.to_json(), parse_constant=pytest.fail)
         assert parsed["arms"][1]["verdict"] == "unclear"
-        assert "too few samples" in str(comparison)
+        assert "too few blocks or samples" in str(comparison)
 
     def test_equal_samples_are_the_same(self):
         same = make_result([1.0] * 9, [], name="x")
@@ -324,3 +326,69 @@ def test_html_escapes_names(gpu):
     assert "<b>" not in page
     assert "&lt;b&gt;" in page
     assert repr(comparison).startswith("<Comparison with <a>: <b>: ")
+
+
+class TestArms:
+    def test_each_has_its_own_compilations(self, gpu, monkeypatch):
+        compiler = ModuleType("cupy.cuda.compiler")
+        compiler.compile_using_nvrtc = lambda source: None
+        compiler._compile_module_with_cache = lambda source: compiler.compile_using_nvrtc(source)
+        monkeypatch.setitem(sys.modules, compiler.__name__, compiler)
+
+        def compiles_once(name):
+            def func():
+                if name:
+                    compiler._compile_module_with_cache(f"__global__ void {name.pop()}()")
+
+            return func
+
+        comparison = compare(
+            {"a": compiles_once(["kernel_a"]), "b": compiles_once(["kernel_b"])}, n_blocks=6
+        )
+        for name, result in comparison.results.items():
+            (compilation,) = result.compilations
+            assert compilation.names == (f"kernel_{name}",)
+            assert "compiled-late" not in [note.code for note in result.notes]
+
+    def test_compiler_is_put_back_when_an_arm_raises(self, gpu, monkeypatch):
+        compiler = ModuleType("cupy.cuda.compiler")
+        compiler.compile_using_nvrtc = original = lambda source: None
+        compiler._compile_module_with_cache = lambda source: compiler.compile_using_nvrtc(source)
+        monkeypatch.setitem(sys.modules, compiler.__name__, compiler)
+        calls = []
+
+        def fail():
+            calls.append(1)
+            if len(calls) > 5:
+                raise KeyError("mine")
+
+        with pytest.raises(KeyError) as kept:
+            compare([fail, lambda: None])
+        assert compiler.compile_using_nvrtc is original
+        assert kept.value.args == ("mine",)
+
+    def test_one_that_is_slow_keeps_to_the_time(self, no_cupy):
+        begin = time.perf_counter()
+        comparison = compare({"fast": lambda: 1, "slow": lambda: time.sleep(0.3)}, max_duration=1)
+        assert time.perf_counter() - begin < 4
+        assert comparison.verdict["slow"] in ("slower", "MISMATCH", "unclear")
+
+    def test_few_blocks_are_unclear(self, gpu):
+        comparison = compare(
+            {"a": lambda: gpu.launch(1e-5), "b": lambda: gpu.launch(9e-5)}, n_blocks=5
+        )
+        assert comparison.verdict == {"b": "unclear"}
+
+
+def test_resampled_medians_are_those_of_resamples():
+    values = np.random.default_rng(1).lognormal(0, 0.1, 21)
+    for n in (20, 21):
+        x = values[:n]
+        ones = np.ones(n)
+        drawn = resample_pairs(ones, x, np.random.default_rng(2)).values
+        rng = np.random.default_rng(3)
+        resampled = np.sort(np.median(np.log(rng.choice(x, (20_000, n))), axis=1))
+        for q in (0.025, 0.25, 0.5, 0.75, 0.975):
+            share = np.searchsorted(drawn, np.quantile(resampled, q), side="right") / drawn.size
+            below = np.searchsorted(resampled, np.quantile(resampled, q), side="right") / 20_000
+            assert share == pytest.approx(below, abs=0.02)

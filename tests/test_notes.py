@@ -195,6 +195,9 @@ MADE = {
     "methods-differ": notes.methods_differ({"a": "gated", "b": "events"}),
     "fewer-blocks": notes.fewer_blocks(15, 20),
     "not-interleaved": notes.not_interleaved(),
+    "not-checked": notes.not_checked({"cub": "can't be sent"}),
+    "no-accelerators": notes.no_accelerators("CuPy is not installed"),
+    "kernels-unknown": notes.kernels_unknown("it can't be captured"),
     "repeated-setting": notes.repeated_settings(["CUB", "cub,cub"]),
 }
 
@@ -239,6 +242,9 @@ class TestTexts:
             ("methods-differ", ["a gated, b events", "method='events'"]),
             ("fewer-blocks", ["15 of 20"]),
             ("not-interleaved", ["compare()"]),
+            ("not-checked", ["cub's can't be sent"]),
+            ("no-accelerators", ["CuPy is not installed", "CUPY_ACCELERATORS"]),
+            ("kernels-unknown", ["it can't be captured", "gpubench[activity]"]),
             ("repeated-setting", ["'CUB', 'cub,cub'"]),
             ("interrupted", ["taken by then: 7"]),
         ],

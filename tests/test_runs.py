@@ -157,8 +157,6 @@ def test_no_name_in_common_is_an_error_with_both_sides_names():
         ([{"status": "skipped"}], r"right\[0\]: name is missing"),
         ([without_times(3, status="skipped")], r"right\[0\]: name must be a string, got 3"),
         ([record("a", status=3)], r"right\[0\]: status must be a string, got 3"),
-        ([record("a", cpu_times_s="1")], r"right\[0\]: cpu_times_s must hold real numbers"),
-        ([record("a", floor_s="1")], r"right\[0\]: floor_s must be a number, got '1'"),
     ],
 )
 def test_what_is_no_run_is_an_error_that_says_where(records, message):
@@ -179,3 +177,21 @@ def test_what_is_no_file_of_results_is_an_error_that_names_the_side(content, tmp
 def test_margin_and_seed_are_checked(changes):
     with pytest.raises(ArgumentError, match=next(iter(changes))):
         compare_runs([record("a")], [record("a")], **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"cpu_times_s": "1"}, "cpu_times_s must hold real numbers"),
+        ({"cpu_times_s": [1.0, float("nan")]}, "finite"),
+        ({"floor_s": "1"}, "floor_s must be a number, got '1'"),
+    ],
+)
+def test_a_broken_record_leaves_the_others(changes, reason):
+    good = [record("a"), record("b")]
+    compared = compare_runs(good, [record("a", **changes), record("b")])
+    assert compared.names == ("b",)
+    (left_out,) = compared.not_compared
+    assert left_out.name == "a"
+    assert left_out.right.startswith("unreadable: ")
+    assert reason in left_out.right

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from gpubench.cache.folder import CacheEntry
+from gpubench.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from gpubench.cache.inventory import KernelCache
@@ -58,15 +59,21 @@ def entry_table(entries: Iterable[CacheEntry]) -> str:
             entry.name,
             format_bytes(entry.total_bytes),
             format_age(entry.age_time),
-            entry.architecture,
-            entry.status,
-            _shortened(", ".join(entry.kernel_names)),
+            *_contents(entry),
         )
         for entry in entries
     ]
     headers = ("file", "size", "age", "architecture", "status", "kernels")
     alignment = ("left", "right", "right", "left", "left", "left")
     return tabulate(rows, headers, disable_numparse=True, colalign=alignment)
+
+
+def _contents(entry: CacheEntry) -> tuple[str, str, str]:
+    """Return architecture, status and kernels, as far as the entry can be read here."""
+    try:
+        return entry.architecture, entry.status, _shortened(", ".join(entry.kernel_names))
+    except MissingExtraError:
+        return "", entry.status, 'unknown without "gpubench[cache]"'
 
 
 def _shortened(names: str) -> str:

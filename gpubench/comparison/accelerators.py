@@ -14,9 +14,9 @@ from gpubench.activity.kernels import KernelNames, back_end_of
 from gpubench.bench import Bench
 from gpubench.comparison.arms import Arm, LocalArm
 from gpubench.comparison.interleave import Check, Plan, Run, interleave
+from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import ArmOutcome, Comparison
 from gpubench.comparison.paired import (
-    MARGIN,
     MAX_DURATION,
     N_BLOCKS,
     checked,
@@ -110,18 +110,17 @@ def compare_accelerators(
     name = arguments.callable_name(func)
     with (
         Bench(method=method, cache=cache) as bench,
-        progress_bar(progress, plan.n_blocks * len(named), name) as advance,
+        progress_bar(progress, plan.n_blocks * len(named), name, "block") as advance,
         ExitStack() as stack,
     ):
         arms: list[Arm] = []
         if apart:
             call = pickled("compare_accelerators()", name, (func, args, kwargs, setup))
-            workers = [
-                WorkerArm(Order(arm_name, ",".join(wanted), call, method, cache))
-                for arm_name, wanted in named.items()
-            ]
+            workers = []
+            for arm_name, wanted in named.items():
+                workers.append(WorkerArm(Order(arm_name, ",".join(wanted), call, method, cache)))
+                stack.callback(workers[-1].close)
             for worker in workers:
-                stack.callback(worker.close)
                 worker.load()
             arms += workers
         else:
@@ -130,9 +129,14 @@ def compare_accelerators(
                 switch = functools.partial(use_accelerators, *wanted)
                 arms.append(LocalArm(arm_name, bench, session, switch))
         run = interleave(arms, plan, Budget(max_duration), advance)
-        outcomes = _with_kernels(arms, gather(arms, run), run)
+        ran = _kernels(arms, run)
+        baseline = ran.get(arms[0].name, KernelNames())
+        outcomes = [_with_names(each, ran.get(each.name), baseline) for each in gather(arms, run)]
     if isinstance(bench.platform, HostPlatform):
-        found = (*found, notes.no_gpu(bench.platform.reason))
+        outcomes = [outcomes[0], *(_unavailable(each, bench.platform) for each in outcomes[1:])]
+        found = (*found, notes.no_accelerators(bench.platform.reason))
+    elif baseline.reason:
+        found = (*found, notes.kernels_unknown(baseline.reason))
     return conclude(outcomes, next(iter(named)), margin, run, plan, found)
 
 
@@ -160,7 +164,7 @@ def _must_isolate(isolate: object, named: Mapping[str, tuple[str, ...]]) -> bool
         raise ArgumentError(f"isolate must be True, False or 'auto', got {isolate!r}")
     preload_cutensor()  # before CuPy is imported to see what there is
     if current_platform().name != "cuda":
-        return True
+        return isinstance(current_platform(), HostPlatform)
     wants_cutensor = any("cutensor" in wanted for wanted in named.values())
     return wants_cutensor and "cutensor" in accelerators().unavailable and _is_installed()
 
@@ -176,16 +180,23 @@ def _is_installed() -> bool:
     return True
 
 
-def _with_kernels(
-    arms: Sequence[Arm], outcomes: Sequence[ArmOutcome], run: Run
-) -> list[ArmOutcome]:
-    """Add which kernels each arm ran, and whether they are the baseline's."""
-    ran: dict[str, KernelNames] = {}
+def _kernels(arms: Sequence[Arm], run: Run) -> dict[str, KernelNames]:
+    """Find out which kernels each arm runs that has come to its end."""
+    ran = {}
     for arm in arms:
         if arm.name not in run.failures:
-            ran[arm.name] = arm.kernels()
-    baseline = ran.get(arms[0].name, KernelNames())
-    return [_with_names(outcome, ran.get(outcome.name), baseline) for outcome in outcomes]
+            try:
+                ran[arm.name] = arm.kernels()
+            except Exception as error:  # noqa: BLE001  # the measurement is done, and stands
+                ran[arm.name] = KernelNames(reason=f"{type(error).__name__}: {error}")
+    return ran
+
+
+def _unavailable(outcome: ArmOutcome, platform: HostPlatform) -> ArmOutcome:
+    if outcome.status != "ok":
+        return outcome
+    reason = f"no GPU found: {platform.reason}"
+    return dataclasses.replace(outcome, status="unavailable", reason=reason)
 
 
 def _with_names(outcome: ArmOutcome, ran: KernelNames | None, baseline: KernelNames) -> ArmOutcome:

@@ -4,20 +4,40 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Protocol
 
 from gpubench.activity.kernels import KernelNames
-from gpubench.bench import Bench
+from gpubench.bench import Bench, Conditions
 from gpubench.comparison.agreement import on_host
+from gpubench.errors import GpubenchError
 from gpubench.result import BenchmarkResult
 from gpubench.sampling import Collected, collection_off
 from gpubench.session import Budget, Session
 
 _N_TRIALS = 10
 
+
+class ArmError(GpubenchError):
+    """An arm can't go on, and the others may; the message says why."""
+
+
 Switch = Callable[[], AbstractContextManager[object]]
 """Makes the context in which an arm's calls are made."""
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """Stands for what a call returned in another process and could not be brought here.
+
+    Attributes
+    ----------
+    reason : str
+        Why not.
+    """
+
+    reason: str
 
 
 class Arm(Protocol):
@@ -72,7 +92,7 @@ class LocalArm:
         self._session = session
         self._switch = switch
         self._collected = Collected()
-        self._watching = ExitStack()
+        self._seen: list[Conditions] = []
 
     def prepare(self, n_warmup: int, budget: Budget) -> float:
         """Warm up and choose the timer; return the wall seconds that a sample takes."""
@@ -80,9 +100,7 @@ class LocalArm:
             self._session.warm_up(n_warmup, budget)
             self._session.settle(budget)
             self._session.choose(self._bench.method, budget, many=False)
-            seconds = self._try_out(budget)
-        self._conditions = self._watching.enter_context(self._bench.watched())
-        return seconds
+            return self._try_out(budget)
 
     def _try_out(self, budget: Budget) -> float:
         """Take samples, not kept, to see how long one takes and that the timer suits the call."""
@@ -100,20 +118,22 @@ class LocalArm:
 
     def take_block(self, n: int) -> None:
         """Take `n` samples after one call that isn't timed."""
-        with self._switch(), collection_off():
+        with self._switch(), self._bench.watched() as seen, collection_off():
             self._session.call()
             taken = 0
             while taken < n:
                 samples = self._session.take(n - taken)
                 self._collected.add(samples)
                 taken += samples.cpu.size
+                if self._session.waits_often:
+                    raise ArmError("it waits for the GPU now and then; use method='events'")
+        self._seen += seen
 
     def kernels(self) -> KernelNames:
         """Return the kernels that a call runs."""
         with self._switch():
-            return self._bench.kernels(self._session.call)
+            return self._bench.kernels(self._session.next_call())
 
     def finish(self) -> BenchmarkResult:
         """Return what was measured."""
-        self._watching.close()
-        return self._bench.result(self.name, self._session, self._collected, self._conditions)
+        return self._bench.result(self.name, self._session, self._collected, self._seen)

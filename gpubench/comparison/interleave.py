@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpubench.comparison.agreement import disagreement
-from gpubench.comparison.arms import Arm
-from gpubench.errors import GpubenchError, UnsupportedError
+from gpubench.comparison.arms import Arm, ArmError, Unsent
+from gpubench.errors import UnsupportedError
 from gpubench.session import Budget
 
 Check = Callable[[object, object], bool]
@@ -21,11 +21,6 @@ Check = Callable[[object, object], bool]
 
 _BLOCK_TIME = 0.01
 _MIN_SAMPLES, _MAX_SAMPLES = 5, 100
-_MIN_ROUNDS = 2
-
-
-class ArmError(GpubenchError):
-    """An arm can't go on, and the others may; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +63,8 @@ class Run:
         Arms that ended early.
     mismatches : dict of str to str
         Arms that returned something else than the baseline, and in what they differ.
+    unchecked : dict of str to str
+        Arms whose return value could not be had, and why.
     was_interrupted : bool
         Whether Ctrl-C ended it.
     """
@@ -77,6 +74,7 @@ class Run:
     n_rounds: int = 0
     failures: dict[str, Failure] = field(default_factory=dict)
     mismatches: dict[str, str] = field(default_factory=dict)
+    unchecked: dict[str, str] = field(default_factory=dict)
     was_interrupted: bool = False
 
 
@@ -117,7 +115,7 @@ def interleave(
     plan : Plan
         How.
     budget : Budget
-        When it is spent no further round begins, but for the first two.
+        When it is spent no further round begins, but for the first.
     advance : callable
         Told when a block is done.
 
@@ -133,7 +131,7 @@ def interleave(
         sample_times[arm.name] = arm.prepare(plan.n_warmup, budget)
 
     running = _each(arms, prepare, plan, run)
-    if plan.check:
+    if plan.check and arms[0].name not in run.failures:
         _check(running, plan.check, plan, run)
         running = [arm for arm in running if arm.name not in run.failures]
     run.samples_per_block = _block_size([sample_times[a.name] for a in running], plan, budget)
@@ -146,7 +144,7 @@ def interleave(
 
     try:
         while running and run.n_rounds < plan.n_blocks:
-            if budget.is_spent() and run.n_rounds >= _MIN_ROUNDS:
+            if budget.is_spent() and run.n_rounds:
                 break
             running = _each([running[i] for i in rng.permutation(len(running))], take, plan, run)
             run.n_rounds += 1
@@ -179,9 +177,14 @@ def _check(arms: Sequence[Arm], check: bool | Check, plan: Plan, run: Run) -> No
     checked = _each(arms, keep, plan, run)
     if not checked or checked[0] is not arms[0]:
         return  # without the baseline there is nothing to agree with
+    for name, value in values.items():
+        if isinstance(value, Unsent):
+            run.unchecked[name] = value.reason
     expected = values[arms[0].name]
     for arm in checked[1:]:
         actual = values[arm.name]
+        if isinstance(expected, Unsent) or isinstance(actual, Unsent):
+            continue
         if not callable(check):
             difference = disagreement(expected, actual)
         else:
@@ -191,9 +194,10 @@ def _check(arms: Sequence[Arm], check: bool | Check, plan: Plan, run: Run) -> No
 
 
 def _block_size(sample_times: Sequence[float], plan: Plan, budget: Budget) -> int:
-    """Choose the samples of a block: 10 ms of them if the budget allows, 5 to 100."""
+    """Choose the samples of a block: 10 ms of them and 5 to 100, or what the budget allows."""
     if not sample_times:
         return 0
-    affordable = budget.left() / (plan.n_blocks * sum(sample_times))
-    wanted = _BLOCK_TIME / max(sample_times)
-    return int(min(max(min(wanted, affordable), _MIN_SAMPLES), _MAX_SAMPLES))
+    wanted = min(max(_BLOCK_TIME / max(sample_times), _MIN_SAMPLES), _MAX_SAMPLES)
+    # one call of each block isn't timed
+    affordable = budget.left() / (plan.n_blocks * sum(sample_times)) - 1
+    return max(1, int(min(wanted, affordable)))

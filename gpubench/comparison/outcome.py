@@ -37,7 +37,7 @@ class ArmOutcome:
     reason : str
         Why it is not ok; empty if it is.
     result : BenchmarkResult or None
-        All its samples in run order; None if it isn't ok.
+        All its samples in run order; None if it has none.
     block_ids : ndarray of int, shape (n,)
         The round in which each sample was taken.
     gpu, cpu : Judgement or None
@@ -78,13 +78,13 @@ class ArmOutcome:
     def verdict(self) -> str:
         """What the arm is in comparison with the baseline.
 
-        The status if that isn't ok; ``"MISMATCH"`` if it returns something else; ``"no effect"``
+        ``"MISMATCH"`` if it returns something else; the status if that isn't ok; ``"no effect"``
         if it launches the same kernels; else the judgement's verdict; ``"unclear"`` without one.
         """
-        if self.status != "ok":
-            return self.status
         if self.mismatch:
             return "MISMATCH"
+        if self.status != "ok":
+            return self.status
         if self.same_kernels:
             return "no effect"
         return self.judgement.verdict if self.judgement else "unclear"

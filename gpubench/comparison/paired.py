@@ -9,8 +9,9 @@ import numpy as np
 
 from gpubench import arguments, notes
 from gpubench.bench import Bench
-from gpubench.comparison.arms import Arm, LocalArm
-from gpubench.comparison.interleave import Check, Plan, Run, interleave
+from gpubench.comparison.arms import Arm, ArmError, LocalArm
+from gpubench.comparison.interleave import Check, Failure, Plan, Run, interleave
+from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import ArmOutcome, Comparison, judge_arms
 from gpubench.comparison.unpaired import compare_unpaired
 from gpubench.errors import ArgumentError
@@ -20,7 +21,6 @@ from gpubench.result import BenchmarkResult
 from gpubench.session import Budget
 
 N_BLOCKS = 20
-MARGIN = 0.01
 MAX_DURATION = 10.0
 
 Functions = Mapping[str, Callable[..., object]] | Sequence[Callable[..., object]]
@@ -119,7 +119,7 @@ def compare(
         arguments.synchronous("setup", setup)
     with (
         Bench(devices, method, cache) as bench,
-        progress_bar(progress, plan.n_blocks * len(named), "compare") as advance,
+        progress_bar(progress, plan.n_blocks * len(named), "compare", "block") as advance,
     ):
         arms = [
             LocalArm(name, bench, bench.session(func, args, kwargs, setup))
@@ -180,11 +180,15 @@ def gather(arms: Sequence[Arm], run: Run) -> list[ArmOutcome]:
     """Make each arm's outcome, not yet judged."""
     outcomes = []
     for arm in arms:
-        if arm.name in run.failures:
-            failure = run.failures[arm.name]
+        failure = run.failures.get(arm.name)
+        if failure is None:
+            try:
+                result = arm.finish()
+            except ArmError as error:
+                failure = Failure.of(error)
+        if failure is not None:
             outcomes.append(ArmOutcome(name=arm.name, status=failure.status, reason=failure.reason))
             continue
-        result = arm.finish()
         ids = np.arange(result.cpu_times.size) // run.samples_per_block
         outcomes.append(
             ArmOutcome(
@@ -210,6 +214,8 @@ def conclude(
     all_notes = list(found)
     if len(set(methods.values())) > 1:
         all_notes.append(notes.methods_differ(methods))
+    if run.unchecked:
+        all_notes.append(notes.not_checked(run.unchecked))
     if run.was_interrupted:
         all_notes.append(notes.interrupted(run.n_rounds * run.samples_per_block))
     elif run.order and run.n_rounds < plan.n_blocks:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench import arguments
+from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import Comparison
 from gpubench.comparison.unpaired import compare_unpaired
 from gpubench.errors import ArgumentError
@@ -91,7 +92,7 @@ class RunComparison:
 
 
 def compare_runs(
-    left: Records, right: Records, *, margin: float = 0.01, seed: int = 0
+    left: Records, right: Records, *, margin: float = MARGIN, seed: int = 0
 ) -> RunComparison:
     """Compare the benchmarks that two runs have in common, each by itself.
 
@@ -188,7 +189,10 @@ def _outcome(record: Record) -> tuple[str, BenchmarkResult | str]:
     times = values.get("cpu_times_s")
     if times is None or (isinstance(times, Sequence) and not times):
         return name, "no times"
-    return name, BenchmarkResult.from_dict(values)
+    try:
+        return name, BenchmarkResult.from_dict(values)
+    except ArgumentError as error:
+        return name, f"unreadable: {error}"
 
 
 def _status(outcome: BenchmarkResult | str) -> str:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import pickle
+import select
+import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -17,18 +20,19 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
-from gpubench.accelerator import parse_accelerators, use_accelerators
+from gpubench.accelerator import VARIABLE, parse_accelerators, use_accelerators
 from gpubench.activity.kernels import KernelNames
 from gpubench.bench import Bench
-from gpubench.comparison.arms import LocalArm
-from gpubench.comparison.interleave import ArmError
+from gpubench.comparison.arms import ArmError, LocalArm, Unsent
 from gpubench.cutensor import preload_cutensor
 from gpubench.errors import GpubenchError, UnsupportedError
 from gpubench.processes import command, obituary, unpickled
 from gpubench.result import BenchmarkResult
 from gpubench.session import Budget
 
-_VARIABLE = "CUPY_ACCELERATORS"
+_POLL_TIME = 0.2
+
+_LENGTH = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -68,18 +72,22 @@ class WorkerArm:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by close()
         self._process = subprocess.Popen(
             command("gpubench.comparison.worker:serve"),
-            env=os.environ | {_VARIABLE: order.setting},
+            env=os.environ | {VARIABLE: order.setting},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._output,
-            start_new_session=True,  # Ctrl-C is for the parent alone
+            bufsize=0,  # so that select() sees what has come
+            # Ctrl-C is for the parent alone
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         self._is_owed = False
-        self._send(order)
+        self._order = order
         self._problem: GpubenchError | None = None
 
     def load(self) -> None:
         """Wait until the function is loaded there; if it can't be, `prepare` will say so."""
+        self._send(self._order)
         try:
             self._ask("load")
         except GpubenchError as error:
@@ -109,9 +117,20 @@ class WorkerArm:
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()
-        self._process.communicate()
+        self._kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):
+                cast(IO[bytes], pipe).close()
+        self._process.wait()
         self._output.close()
+
+    def _kill(self) -> None:
+        """Kill the process, and what it has started where that is known."""
+        if hasattr(os, "killpg"):
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        else:
+            self._process.kill()
 
     def _ask(self, method: str, *arguments: object) -> object:
         if self._is_owed:  # Ctrl-C came before the answer
@@ -124,23 +143,54 @@ class WorkerArm:
 
     def _receive(self) -> object:
         self._is_owed = True
-        try:
-            answer: object = pickle.load(cast(IO[bytes], self._process.stdout))
-        except (EOFError, OSError, pickle.UnpicklingError):
-            raise ArmError(self._obituary()) from None
+        pipe = cast(IO[bytes], self._process.stdout)
+        if os.name == "posix":  # a child that was forked there may keep the pipe open
+            while not select.select([pipe], [], [], _POLL_TIME)[0]:
+                if self._process.poll() is not None:
+                    raise ArmError(self._obituary())
+        frame = _read_frame(pipe)
+        if frame is None:
+            raise ArmError(self._obituary())
         self._is_owed = False
-        return answer
+        try:
+            return pickle.loads(frame)
+        except Exception as error:  # noqa: BLE001  # a class's own unpickling may do anything
+            return Unsent(f"can't be loaded here ({type(error).__name__}: {error})")
 
     def _send(self, message: object) -> None:
-        pipe = cast(IO[bytes], self._process.stdin)
         with suppress(OSError):  # it has died; why, the missing answer will show
-            pickle.dump(message, pipe)
-            pipe.flush()
+            _write_frame(cast(IO[bytes], self._process.stdin), pickle.dumps(message))
 
     def _obituary(self) -> str:
+        if self._process.poll() is None:  # it lives on with its pipe closed
+            self._kill()
         status = self._process.wait()
         self._output.seek(0)
         return obituary(status, self._output.read().decode(errors="replace"))
+
+
+def _write_frame(pipe: IO[bytes], content: bytes) -> None:
+    frame = memoryview(_LENGTH.pack(len(content)) + content)
+    while frame:
+        frame = frame[pipe.write(frame) :]
+    pipe.flush()
+
+
+def _read_frame(pipe: IO[bytes]) -> bytes | None:
+    """Return what `_write_frame` wrote; None if the other end has closed."""
+    head = _read(pipe, _LENGTH.size)
+    return None if head is None else _read(pipe, _LENGTH.unpack(head)[0])
+
+
+def _read(pipe: IO[bytes], n: int) -> bytes | None:
+    parts = []
+    while n:
+        part = pipe.read(n)  # an unbuffered pipe may give less
+        if not part:
+            return None
+        parts.append(part)
+        n -= len(part)
+    return b"".join(parts)
 
 
 def serve() -> None:
@@ -151,14 +201,11 @@ def serve() -> None:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
     sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115  # for as long as we live
-    order: Order = pickle.load(commands)
+    order: Order = pickle.loads(_read_frame(commands) or b"")
     with ExitStack() as stack:
         arm: LocalArm
-        while True:
-            try:
-                method, arguments = pickle.load(commands)
-            except EOFError:
-                return
+        while (frame := _read_frame(commands)) is not None:
+            method, arguments = pickle.loads(frame)
             answer: object
             try:
                 if method == "load":
@@ -169,8 +216,7 @@ def serve() -> None:
                 answer = error
             except Exception as error:  # noqa: BLE001  # the caller's function may raise anything
                 answer = ArmError(f"{type(error).__name__}: {error}")
-            answers.write(_picklable(answer))
-            answers.flush()
+            _write_frame(answers, _picklable(answer))
 
 
 def _make_arm(order: Order, stack: ExitStack) -> LocalArm:
@@ -192,12 +238,10 @@ def _obey(arm: LocalArm, method: str, arguments: tuple[Any, ...]) -> object:
 
 
 def _picklable(answer: object) -> bytes:
+    import cloudpickle
+
     try:
-        return pickle.dumps(answer)
+        data: bytes = cloudpickle.dumps(answer)
     except Exception as error:  # noqa: BLE001  # what a function returns can be anything
-        return pickle.dumps(
-            ArmError(
-                f"what the function returned can't be sent back ({type(error).__name__}: {error}); "
-                "use check=False"
-            )
-        )
+        data = pickle.dumps(Unsent(f"can't be sent back ({type(error).__name__}: {error})"))
+    return data

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Stream, Work
 from gpubench.devices.cupti import record_kernels
-from gpubench.devices.driver import driver_api, graph_kernel_names
+from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size
 from gpubench.errors import UnsupportedError
 
 # One thread waits until the host has written the gate's ticket to opened[0], or until the
@@ -203,11 +203,9 @@ class CudaGraph:
     def is_empty(self) -> bool:
         """Whether nothing was captured; False where that can't be asked."""
         try:
-            driver = _context_driver()
+            return graph_size(self._graph.graph) == 0
         except UnsupportedError:
             return False
-        status, _, n_nodes = driver.cuGraphGetNodes(driver.CUgraph(self._graph.graph), 0)[:3]
-        return int(status) == 0 and n_nodes == 0
 
     @property
     def kernel_names(self) -> tuple[str, ...]:
@@ -346,7 +344,10 @@ class CudaDevice:
                 read_all.linear_launch(1 << 18, arguments, block_max_size=256, stream=stream)
             self.synchronize()
 
-        yield flush
+        try:
+            yield flush
+        finally:
+            memory = sink = None  # which `flush` would keep
 
 
 def _torch_stream(device_id: int, pointer: int) -> Any:

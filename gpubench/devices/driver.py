@@ -47,6 +47,18 @@ def graph_kernel_names(graph: int) -> tuple[str, ...]:
     return tuple(_kernel_names(driver, driver.CUgraph(graph)))
 
 
+def graph_size(graph: int) -> int:
+    """Return how many nodes a graph has, by its ``cudaGraph_t``.
+
+    Raises
+    ------
+    UnsupportedError
+        If cuda-bindings or the driver can't tell.
+    """
+    driver = driver_api()
+    return int(_ask(driver, "cuGraphGetNodes", driver.CUgraph(graph), 0)[1])
+
+
 def _kernel_names(driver: Any, graph: Any) -> Iterator[str]:
     n_nodes = _ask(driver, "cuGraphGetNodes", graph, 0)[1]
     for node in _ask(driver, "cuGraphGetNodes", graph, n_nodes)[0]:

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from gpubench.render.content import visible
-from gpubench.render.units import common_unit
+from gpubench.render.units import format_time
 
 if TYPE_CHECKING:
     from gpubench.comparison.judgement import Judgement
@@ -17,7 +17,7 @@ _WIDTH = 80
 
 def text(comparison: Comparison) -> str:
     """Return a sentence for each arm, a table and the notes."""
-    sentences = [sentence(arm, comparison) for arm in comparison.others]
+    sentences = _sentences(comparison)
     notes = [
         textwrap.fill(f"! {note}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
         for note in comparison.notes
@@ -25,18 +25,28 @@ def text(comparison: Comparison) -> str:
     return "\n".join([*sentences, "", table(comparison), *([""] if notes else []), *notes])
 
 
+def _sentences(comparison: Comparison) -> list[str]:
+    return [
+        sentence(arm, comparison)
+        for arm in comparison.arms
+        if arm.name != comparison.baseline or arm.status != "ok"
+    ]
+
+
 def sentence(arm: ArmOutcome, comparison: Comparison) -> str:
     """Return in one sentence what the arm is in comparison with the baseline."""
     name, baseline = visible(arm.name), visible(comparison.baseline)
-    if arm.status != "ok":
-        return f"{name}: {arm.status}: {arm.reason}"
     if arm.mismatch:
         return f"{name}: MISMATCH with {baseline}: {arm.mismatch}"
+    if arm.status != "ok":
+        return f"{name}: {arm.status}: {arm.reason}"
     if arm.same_kernels:
         return f"{name} ran the same kernels as {baseline}: the setting doesn't matter here"
     judgement = arm.judgement
+    if judgement is None and comparison[comparison.baseline].result is None:
+        return f"{name}: not judged, since {baseline} has no times"
     if judgement is None:
-        return f"{name}: unclear: too few samples beside {baseline}'s"
+        return f"{name}: unclear: too few blocks or samples for a verdict"
     clock = "GPU" if arm.gpu else "CPU"
     ratio = _ratio(judgement)
     if judgement.verdict in ("faster", "slower"):
@@ -44,8 +54,8 @@ def sentence(arm: ArmOutcome, comparison: Comparison) -> str:
         return f"{name} ran {times} times {judgement.verdict} than {baseline} ({clock} time)"
     if judgement.verdict == "same":
         return (
-            f"{name} took the same {clock} time as {baseline} within {comparison.margin:.3g} "
-            f"(ratio {ratio})"
+            f"{name} took the same {clock} time as {baseline} within "
+            f"{100 * comparison.margin:.3g} % (ratio {ratio})"
         )
     if judgement.more_blocks is None:
         remedy = "no affordable number of blocks would settle it"
@@ -57,13 +67,15 @@ def sentence(arm: ArmOutcome, comparison: Comparison) -> str:
 
 
 def _times_text(judgement: Judgement) -> str:
-    """By how many times one is faster, and half the width of the interval."""
+    """By how many times one is faster, and its interval, as ± where that is fair."""
     ends = judgement.interval
     factor = judgement.ratio
     if judgement.verdict == "faster":
         factor, ends = 1 / factor, (1 / ends[1], 1 / ends[0])
     half = (ends[1] - ends[0]) / 2
     decimals = 2 if half >= 0.05 else 3
+    if abs(factor - ends[0] - half) > half / 2:
+        return f"{factor:.{decimals}f} [{ends[0]:.{decimals}f}, {ends[1]:.{decimals}f}]"
     return f"{factor:.{decimals}f} ± {half:.{decimals}f}"
 
 
@@ -82,7 +94,8 @@ def table(comparison: Comparison, tablefmt: str = "simple") -> str:
     for clock in ("GPU", "CPU"):
         columns |= _columns(comparison, clock)
     columns["verdict"] = [
-        "baseline" if arm.name == comparison.baseline else arm.verdict for arm in comparison.arms
+        "baseline" if arm.name == comparison.baseline and arm.status == "ok" else arm.verdict
+        for arm in comparison.arms
     ]
     columns["ran"] = [arm.back_end for arm in comparison.arms]
     shown = {head: cells for head, cells in columns.items() if any(cells)}
@@ -94,10 +107,9 @@ def _columns(comparison: Comparison, clock: str) -> dict[str, list[str]]:
     for arm in comparison.arms:
         statistics = arm.result and (arm.result.gpu if clock == "GPU" else (arm.result.cpu,))
         medians.append(max((each.median for each in statistics or ()), default=None))
-    unit = common_unit(*(median for median in medians if median is not None))
     judgements = [arm.gpu if clock == "GPU" else arm.cpu for arm in comparison.arms]
     return {
-        f"{clock} median": [unit.text(m) if m is not None else "" for m in medians],
+        f"{clock} median": [format_time(m) if m is not None else "" for m in medians],
         f"{clock} ratio": [_ratio(each) if each else "" for each in judgements],
         f"{clock} verdict": [each.verdict if each else "" for each in judgements],
     }
@@ -107,6 +119,6 @@ def html(comparison: Comparison) -> str:
     """Return the sentences and the table as an HTML fragment."""
     from html import escape
 
-    sentences = "".join(f"<p>{escape(sentence(arm, comparison))}</p>" for arm in comparison.others)
+    sentences = "".join(f"<p>{escape(each)}</p>" for each in _sentences(comparison))
     notes = "".join(f"<p>{escape(str(note))}</p>" for note in comparison.notes)
     return f"<div>{sentences}{table(comparison, 'html')}{notes}</div>"

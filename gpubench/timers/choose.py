@@ -95,7 +95,7 @@ def choose_timer(
         What was asked for, or the next best with a note that says why.
     """
     if method == "host" or not devices:
-        return Choice(HostTimer(devices))
+        return Choice(HostTimer(devices, go_home))
     plain = events_choice(devices, go_home)
     explain = method != "events"
     try:
@@ -177,7 +177,7 @@ def _graph(
         return notes.no_graph(str(error))
     if stream is None:
         return notes.no_graph("it queued nothing on the capturing stream")
-    return Choice(timer, (stream,), n_calls=N_PROBES)
+    return Choice(timer, (stream,), n_calls=N_PROBES + timer.n_calls)
 
 
 def _gated(

@@ -75,6 +75,7 @@ class EventsTimer:
     samples_per_take = 1
 
     def __init__(self, streams: Sequence[Stream], go_home: Work) -> None:
+        self._go_home = go_home
         self._timeline = Timeline(streams, go_home, 1)
 
     def take(self, call: Callable[[], object], n: int) -> Samples:
@@ -85,4 +86,5 @@ class EventsTimer:
             cpu += self._timeline.around(call, 1)
             self._timeline.synchronize()
             gpu.append(self._timeline.elapsed(1))
+        self._go_home()
         return Samples(cpu=np.array(cpu) * 1e-9, gpu=np.concatenate(gpu, axis=1))

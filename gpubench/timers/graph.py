@@ -27,6 +27,11 @@ class GraphTimer:
         Holds the stream while a replay is queued.
     go_home : callable
         Makes the caller's device current.
+
+    Attributes
+    ----------
+    n_calls : int
+        How many calls capturing has made.
     """
 
     method = "graph"
@@ -37,6 +42,7 @@ class GraphTimer:
         self._device = device
         self._gate = gate
         self._go_home = go_home
+        self.n_calls = 0
         self._captured: list[tuple[Callable[[], object], Graph, GatedTimer]] = []
 
     def capture(self, call: Callable[[], object]) -> Stream | None:
@@ -53,7 +59,13 @@ class GraphTimer:
         UnsupportedError
             If the call refuses to be captured.
         """
-        graph = self._device.capture(lambda: [call() for _ in range(CALLS_PER_GRAPH)])
+
+        def work() -> list[object]:
+            returned = [call() for _ in range(CALLS_PER_GRAPH)]
+            self.n_calls += CALLS_PER_GRAPH
+            return returned  # so that what the graph writes to stays allocated
+
+        graph = self._device.capture(work)
         timer = GatedTimer((graph.stream,), self._gate, self._go_home)
         self._captured.append((call, graph, timer))
         return None if graph.is_empty else graph.stream

@@ -7,7 +7,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from gpubench.devices.base import Device
+from gpubench.devices.base import Device, Work
 from gpubench.timers.base import Samples
 
 
@@ -18,14 +18,17 @@ class HostTimer:
     ----------
     devices : sequence of Device
         Synchronized after each call, untimed, so that their queues never fill.
+    go_home : callable
+        Makes the caller's device current again after that.
     """
 
     method = "host"
     samples_per_gate = 1
     samples_per_take = 1
 
-    def __init__(self, devices: Sequence[Device] = ()) -> None:
+    def __init__(self, devices: Sequence[Device] = (), go_home: Work = lambda: None) -> None:
         self._devices = devices
+        self._go_home = go_home
 
     def take(self, call: Callable[[], object], n: int) -> Samples:
         """Call `call` `n` times and return the host's times; there are no GPU times."""
@@ -36,4 +39,5 @@ class HostTimer:
             nanoseconds.append(perf_counter_ns() - begin)
             for device in self._devices:
                 device.synchronize()
+            self._go_home()
         return Samples(cpu=np.array(nanoseconds) * 1e-9, gpu=np.empty((0, n)))
