@@ -28,6 +28,8 @@ def codes(result):
 def test_known_times_on_an_h200():
     if b"H200" not in cp.cuda.runtime.getDeviceProperties(0)["name"]:
         pytest.skip("the known times are an H200's")
+    if benchmark(lambda: None, n_repeat=20).floor > 1.5e-6:
+        pytest.skip("events take longer on this machine than where the times are known from")
     rows = work.rows()
     measured = {
         name: benchmark(*rows[name], n_repeat=200).gpu[0].median
@@ -44,7 +46,7 @@ def test_kernels_of_known_length(seconds):
     result = benchmark(work.spin, (seconds,), n_repeat=30)
     assert result.method == "gated"
     # the device's nanosecond timer moves in steps of up to 1 us
-    assert seconds - 1e-6 < result.gpu[0].median < seconds + 4e-6
+    assert seconds - 1e-6 < result.gpu[0].median < seconds + result.floor + 2.5e-6
 
 
 def test_side_stream():
