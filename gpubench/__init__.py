@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpubench.comparison import Comparison, compare, compare_accelerators, compare_runs
     from gpubench.compilation import watch_compilations
     from gpubench.cutensor import preload_cutensor
-    from gpubench.devices.simulated import SimulatedGpu as simulated_gpu  # noqa: N813
+    from gpubench.devices.simulated import simulated_gpu
     from gpubench.errors import (
         ArgumentError,
         GpubenchError,

@@ -1,0 +1,183 @@
+"""Streams of a simulated GPU: each a queue, executed in order by a worker thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gpubench.arguments import finite_number
+from gpubench.devices.base import Event, Gate, Work
+from gpubench.devices.simulated.events import Operation, Recording, Request, SimulatedEvent
+from gpubench.devices.simulated.gate import SimulatedGate
+from gpubench.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from gpubench.devices.simulated.gpu import SimulatedDevice
+
+LAUNCH_GAP = 0.9e-6
+"""Seconds between the end of one operation and the start of the kernel queued behind it."""
+
+GRAPH_GAP = 0.5e-6
+"""Seconds between two kernels of a graph."""
+
+_IDLE_TIME = 0.1
+"""Seconds after which the worker of a stream that has nothing to do ends, until it has again."""
+
+_FULL_QUEUE_POLL = 50e-6
+
+
+class SimulatedStream:
+    """A queue with a worker thread. Make it current with ``with stream:``."""
+
+    def __init__(self, device: SimulatedDevice, number: int) -> None:
+        self.device = device
+        self.number = number
+        self.label = "the default stream" if number == 0 else f"stream {number}"
+        # A queue and locks in C, which Ctrl-C in the main thread can't leave half-way.
+        self._requests: queue.SimpleQueue[Request | threading.Lock] = queue.SimpleQueue()
+        self._is_working = threading.Lock()
+        self._n_queued = self._n_done = 0
+        self._captured: list[Request] | None = None
+        self._free_time = 0.0
+
+    def __enter__(self) -> SimulatedStream:
+        self.device.gpu.enter_stream(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.device.gpu.leave_stream()
+
+    def _submit(self, request: Request | threading.Lock) -> None:
+        self._requests.put(request)
+        if self._is_working.acquire(blocking=False):
+            try:
+                threading.Thread(target=self._work, daemon=True, name=f"gpu {self.label}").start()
+            except BaseException:
+                self._is_working.release()
+                raise
+
+    def _work(self) -> None:
+        while True:
+            try:
+                request = self._requests.get(timeout=_IDLE_TIME)
+            except queue.Empty:
+                self._is_working.release()
+                if self._requests.empty() or not self._is_working.acquire(blocking=False):
+                    return
+                continue
+            if isinstance(request, Request):
+                self._execute(request)
+            else:
+                request.release()
+
+    def _execute(self, request: Request) -> None:
+        gpu = self.device.gpu
+        start = max(self._free_time, request.queued_time + gpu.launch_latency)
+        end = self._free_time = request.run(start)
+        ahead = end - time.perf_counter()
+        if ahead > 0:
+            time.sleep(ahead)
+        begin = start if request.duration is None else end - request.duration
+        gpu.history.append(
+            Operation(
+                name=request.name,
+                device=self.device.id,
+                stream=self.number,
+                queued_time=request.queued_time,
+                start_time=begin,
+                end_time=end,
+                kernels=request.kernels,
+            )
+        )
+        request.finish()
+        self._n_done += 1
+
+    def queue(self, request: Request) -> None:
+        """Queue a request; blocks, as a real GPU does, while the queue is full."""
+        self.device.gpu.check_open()
+        if self._captured is not None:
+            self._captured.append(request)
+            return
+        while self._n_queued - self._n_done >= self.device.gpu.queue_depth:
+            time.sleep(_FULL_QUEUE_POLL)
+        self._n_queued += 1
+        self._submit(request)
+
+    def launch(self, duration: float, name: str = "kernel") -> None:
+        """Queue a kernel that takes `duration` seconds."""
+        duration = self.device.noisy(finite_number("duration", duration, at_least=0))
+        run = lambda start: start + LAUNCH_GAP + duration  # noqa: E731
+        self.queue(Request(name, run, duration=duration, kernels=(name,)))
+
+    def record(self, event: Event) -> None:
+        """Queue `event` behind the work queued so far."""
+        if not isinstance(event, SimulatedEvent):
+            raise TypeError(f"a simulated stream can't record {event!r}")
+        event.recordings = (self.mark(),)
+
+    def mark(self) -> Recording:
+        """Queue a recording behind the work queued so far, and return it."""
+        recording = Recording(captured=self.is_capturing)
+        self.queue(Request("event", recording.run, recording.happen))
+        return recording
+
+    def wait(self, event: SimulatedEvent) -> None:
+        """Let work queued from now on wait until `event`, as it is recorded now, has happened."""
+        recordings = event.recordings
+        self.queue(Request("wait", lambda start: max([start, *(r.wait() for r in recordings)])))
+
+    def hold(self, gate: Gate) -> None:
+        """Let work queued from now on wait until `gate` opens."""
+        if not isinstance(gate, SimulatedGate):
+            raise TypeError(f"a simulated stream can't be held by {gate!r}")
+        self.queue(Request("gate", gate.closing.wait))
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether work queued here is captured instead of run."""
+        return self._captured is not None
+
+    def synchronize(self) -> None:
+        """Wait until all work queued so far is done."""
+        if self.is_capturing:
+            raise UnsupportedError("a stream can't be synchronized while it is being captured")
+        if self._n_done == self._n_queued:
+            return
+        reached = threading.Lock()
+        reached.acquire()
+        self._submit(reached)
+        reached.acquire()
+
+    def capture(self, work: Work) -> SimulatedGraph:
+        """Collect what `work` queues here instead of running it."""
+        self._captured = []
+        try:
+            with self:
+                work()
+            return SimulatedGraph(self, self._captured)
+        finally:
+            self._captured = None
+
+
+class SimulatedGraph:
+    """Captured requests, launched as one."""
+
+    def __init__(self, stream: SimulatedStream, requests: Sequence[Request]) -> None:
+        self.stream = stream
+        self._durations = [r.duration for r in requests if r.duration is not None]
+        self.kernel_names = tuple(name for request in requests for name in request.kernels)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no kernel was captured."""
+        return not self._durations
+
+    def launch(self) -> None:
+        """Queue the captured kernels in one piece."""
+        device = self.stream.device
+        total = sum(device.noisy(duration) + GRAPH_GAP for duration in self._durations)
+        run = lambda start: start + total  # noqa: E731
+        self.stream.queue(Request("graph", run, duration=total, kernels=self.kernel_names))
