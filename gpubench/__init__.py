@@ -10,10 +10,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpubench.accelerator import accelerators, use_accelerators
+    from gpubench.accelerator import Accelerators, accelerators, use_accelerators
     from gpubench.cache import KernelCache, kernel_cache
-    from gpubench.comparison import Comparison, compare, compare_accelerators, compare_runs
-    from gpubench.compilation import watch_compilations
+    from gpubench.comparison import (
+        Comparison,
+        RunComparison,
+        compare,
+        compare_accelerators,
+        compare_runs,
+    )
+    from gpubench.compilation import CompilationLog, watch_compilations
     from gpubench.cutensor import preload_cutensor
     from gpubench.devices.simulated import simulated_gpu
     from gpubench.errors import (
@@ -27,19 +33,23 @@ if TYPE_CHECKING:
     from gpubench.ranges import mark, profile, time_range
     from gpubench.render.table import table
     from gpubench.result import BenchmarkResult
-    from gpubench.startup import cold_start
+    from gpubench.startup import ColdStart, cold_start
     from gpubench.stats import Statistics
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Accelerators": "accelerator",
     "ArgumentError": "errors",
     "BenchmarkResult": "result",
+    "ColdStart": "startup",
     "Comparison": "comparison",
+    "CompilationLog": "compilation",
     "GpubenchError": "errors",
     "KernelCache": "cache",
     "MissingExtraError": "errors",
     "Note": "notes",
+    "RunComparison": "comparison",
     "Statistics": "stats",
     "UnsupportedError": "errors",
     "accelerators": "accelerator",
@@ -60,13 +70,17 @@ _HOMES = {
 }
 
 __all__ = [
+    "Accelerators",
     "ArgumentError",
     "BenchmarkResult",
+    "ColdStart",
     "Comparison",
+    "CompilationLog",
     "GpubenchError",
     "KernelCache",
     "MissingExtraError",
     "Note",
+    "RunComparison",
     "Statistics",
     "UnsupportedError",
     "accelerators",

@@ -252,24 +252,26 @@ class TestSavedResults:
     def test_of_the_same_name(self):
         comparison = compare(make_result(), make_result())
         assert comparison.baseline == "f"
-        assert list(comparison.verdict) == ["f (2)"]
+        assert list(comparison.verdict) == ["f#2"]
 
     def test_single_samples_are_unclear_and_json_stays_strict(self):
         one = make_result([1.0], [], name="one")
         comparison = compare(one, one)
-        assert comparison.verdict == {"one (2)": "unclear"}
-        assert comparison.ratio == {"one (2)": None}
+        assert comparison.verdict == {"one#2": "unclear"}
+        assert comparison.ratio == {"one#2": None}
         parsed = json.loads(comparison.to_json(), parse_constant=pytest.fail)
         assert parsed["arms"][1]["verdict"] == "unclear"
         assert "too few blocks or samples" in str(comparison)
 
     def test_equal_samples_are_the_same(self):
         same = make_result([1.0] * 9, [], name="x")
-        assert compare(same, same).verdict == {"x (2)": "same"}
+        assert compare(same, same).verdict == {"x#2": "same"}
 
     def test_a_result_and_something_else(self):
         with pytest.raises(ArgumentError, match="another result"):
             compare(make_result(), (1,))
+        with pytest.raises(ArgumentError, match="baseline"):
+            compare(make_result(), make_result(), baseline="f")
 
 
 class TestArguments:

@@ -103,6 +103,8 @@ def compare(
     if isinstance(functions, BenchmarkResult):
         if not isinstance(args, BenchmarkResult):
             raise ArgumentError(f"a result can only be compared with another result, got {args!r}")
+        if kwargs is not None or baseline is not None:
+            raise ArgumentError("two results leave no use for kwargs or baseline; the first is it")
         return compare_unpaired(functions, args, margin=margin, seed=seed)
     named = _named(functions)
     first = _baseline(baseline, named)

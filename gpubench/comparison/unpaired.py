@@ -15,7 +15,7 @@ def compare_unpaired(
     Parameters
     ----------
     left, right : BenchmarkResult
-        What to compare. If they have the same name, ``(2)`` is added to the second's.
+        What to compare. If they have the same name, ``#2`` is added to the second's.
     margin : float
         Relative difference up to which times count as the same.
     seed : int
@@ -26,7 +26,7 @@ def compare_unpaired(
     Comparison
         With a note that what changed between the two isn't cancelled.
     """
-    name = right.name if right.name != left.name else f"{right.name} (2)"
+    name = right.name if right.name != left.name else f"{right.name}#2"
     arms = (ArmOutcome(name=left.name, result=left), ArmOutcome(name=name, result=right))
     found = [notes.not_interleaved()]
     if left.method != right.method:
