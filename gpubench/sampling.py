@@ -58,11 +58,11 @@ class Collected:
 
     def add(self, samples: Samples) -> None:
         """Append samples."""
-        self._cpu.extend(samples.cpu)
+        self._cpu.frombytes(samples.cpu.tobytes())
         if not self._gpu:
             self._gpu = [array("d") for _ in samples.gpu]
         for row, times in zip(self._gpu, samples.gpu, strict=True):
-            row.extend(times)
+            row.frombytes(times.tobytes())
 
     @property
     def n(self) -> int:

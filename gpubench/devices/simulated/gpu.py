@@ -38,19 +38,24 @@ class EveryStream:
         self._holder = device.create_stream()
 
     def record(self, event: Event) -> None:
-        """Queue `event` behind the work queued so far on any stream."""
+        """Queue `event` behind the work queued so far on any stream.
+
+        What idle streams are given later begins after the event.
+        """
         if not isinstance(event, SimulatedEvent):
             raise TypeError(f"a simulated stream can't record {event!r}")
-        event.recordings = [stream.mark() for stream in list(self.device.streams)]
+        busy = {self._holder, *(s for s in list(self.device.streams) if not s.is_idle)}
+        event.recordings = [stream.mark() for stream in busy]
+        self.device.barrier = event
+        for stream in busy:
+            stream.barrier = event
 
     def hold(self, gate: Gate) -> None:
         """Let work queued on any stream from now on wait until `gate` opens."""
         self._holder.hold(gate)
         released = self.device.create_event()
         self._holder.record(released)
-        self.device.barrier = released
-        for stream in list(self.device.streams):
-            stream.wait(released)
+        self._holder.barrier = self.device.barrier = released
 
     def synchronize(self) -> None:
         """Wait until every stream of the device is idle."""
@@ -93,8 +98,6 @@ class SimulatedDevice:
         """Make a stream that runs beside the others."""
         self.gpu.check_open()
         stream = SimulatedStream(self, next(self._numbers))
-        if self.barrier is not None:
-            stream.wait(self.barrier)
         self.streams.add(stream)
         return stream
 

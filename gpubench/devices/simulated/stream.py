@@ -41,6 +41,7 @@ class SimulatedStream:
         self._is_working = threading.Lock()
         self._n_queued = self._n_done = 0
         self._captured: list[Request] | None = None
+        self.barrier: SimulatedEvent | None = None  # the device's, as far as it is heeded here
         self._free_time = 0.0
 
     def __enter__(self) -> SimulatedStream:
@@ -101,6 +102,10 @@ class SimulatedStream:
         if self._captured is not None:
             self._captured.append(request)
             return
+        if self.barrier is not self.device.barrier:
+            self.barrier = self.device.barrier
+            if self.barrier is not None:
+                self.wait(self.barrier)
         while self._n_queued - self._n_done >= self.device.gpu.queue_depth:
             time.sleep(_FULL_QUEUE_POLL)
         self._n_queued += 1
@@ -136,6 +141,11 @@ class SimulatedStream:
         self.queue(Request("gate", gate.closing.wait))
 
     @property
+    def is_idle(self) -> bool:
+        """Whether everything queued here is done."""
+        return self._n_done == self._n_queued
+
+    @property
     def is_capturing(self) -> bool:
         """Whether work queued here is captured instead of run."""
         return self._captured is not None
@@ -144,7 +154,7 @@ class SimulatedStream:
         """Wait until all work queued so far is done."""
         if self.is_capturing:
             raise UnsupportedError("a stream can't be synchronized while it is being captured")
-        if self._n_done == self._n_queued:
+        if self.is_idle:
             return
         reached = threading.Lock()
         reached.acquire()
