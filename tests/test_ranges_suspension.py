@@ -349,3 +349,17 @@ def test_block_opened_in_plain_code_is_closed_in_a_coroutine(recorder):
 
     asyncio.run(main())
     assert recorder.calls == ["push r", "pop r"]
+
+
+def test_block_left_by_hand_in_another_task_ends_its_own_range(recorder):
+    block = time_range("a")
+
+    async def leave():
+        block.__exit__(None, None, None)
+
+    async def main():
+        block.__enter__()
+        await asyncio.create_task(leave())
+
+    asyncio.run(main())
+    assert recorder.calls == ["start a as 0", "end 0"]

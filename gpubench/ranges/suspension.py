@@ -42,11 +42,19 @@ def remember(context: object, owner: int, close: Close) -> None:
 
 
 def recall(context: object, owner: int) -> Close | None:
-    """Take back what closes the innermost block of `context` that `owner` opened, if any."""
-    closes = _open.get((id(context), owner))
-    if closes is None:
-        return None
+    """Take back what closes the innermost block of `context` that `owner` opened, if any.
+
+    If it has opened none, the last that anybody has: a block may be left to another task, by an
+    `AsyncExitStack` for example.
+    """
+    key = (id(context), owner)
+    if key not in _open:
+        others = [other for other in list(_open) if other[0] == id(context)]
+        if not others:
+            return None
+        key = others[-1]
+    closes = _open[key]
     close = closes.pop()
     if not closes:
-        del _open[id(context), owner]
+        del _open[key]
     return close
