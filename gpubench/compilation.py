@@ -77,6 +77,14 @@ class Compilation:
     wall_time: float
 
 
+def compile_time(compilations: Sequence[Compilation], call_time: float) -> float:
+    """Return the seconds of a call that went into its compilations.
+
+    They are the whole call at most, even if several threads compiled at once.
+    """
+    return min(sum(each.wall_time for each in compilations), call_time)
+
+
 class CompilationLog(Sequence[Compilation]):
     """What CuPy compiled, in the order in which it was done; grows until its block ends.
 

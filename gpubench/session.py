@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpubench.call import TimedCall
-from gpubench.compilation import Compilation, watch_compilations
+from gpubench.compilation import Compilation, compile_time, watch_compilations
 from gpubench.devices.base import Device, Platform, Work
 from gpubench.notes import Note, waits_inside
 from gpubench.timers.base import Samples
@@ -173,8 +173,7 @@ class Session:
         """Seconds of the first call that CuPy spent on compiling; None if they aren't known."""
         if self.first_call_time is None or self.first_compilations is None:
             return None
-        # Several threads may have compiled at once.
-        return min(sum(each.wall_time for each in self.first_compilations), self.first_call_time)
+        return compile_time(self.first_compilations, self.first_call_time)
 
     @property
     def method(self) -> str:

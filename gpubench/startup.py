@@ -22,7 +22,7 @@ from time import perf_counter
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from gpubench.compilation import Compilation, ImportHook, Load, watch_compilations
+from gpubench.compilation import Compilation, ImportHook, Load, compile_time, watch_compilations
 from gpubench.errors import GpubenchError
 from gpubench.processes import command, obituary, pickled, unpickled
 
@@ -71,13 +71,10 @@ class ColdStart:
 
     @property
     def compile_time(self) -> float | None:
-        """Seconds of the first call that CuPy spent on compiling; None if they aren't known.
-
-        The whole call at most, even if several threads compiled at once.
-        """
+        """Seconds of the first call that CuPy spent on compiling; None if they aren't known."""
         if self.compilations is None:
             return None
-        return min(sum(entry.wall_time for entry in self.compilations), self.first_call_time)
+        return compile_time(self.compilations, self.first_call_time)
 
     @property
     def total_time(self) -> float:
