@@ -122,17 +122,18 @@ class Session:
 
     def _time(self, call: Callable[[], object]) -> float:
         begin = time.perf_counter()
-        call()
-        self._call.synchronize()
-        self.n_warmup += 1
+        self._run(call)
         return time.perf_counter() - begin
 
-    def call(self) -> object:
-        """Make the call, untimed, wait until the devices are idle, and return what it returned."""
-        returned = self.next_call()()
+    def _run(self, call: Callable[[], object]) -> object:
+        returned = call()
         self._call.synchronize()
         self.n_warmup += 1
         return returned
+
+    def call(self) -> object:
+        """Make the call, untimed, wait until the devices are idle, and return what it returned."""
+        return self._run(self.next_call())
 
     def next_call(self) -> Callable[[], object]:
         """Do what comes before a call, and return the call."""
@@ -213,7 +214,7 @@ class Session:
         if not self.waits_often:
             return False
         notes = (*self._choice.notes, waits_inside())
-        streams = self._choice.streams
+        streams = self._choice.call_streams or self._choice.streams
         self._choice = Choice(EventsTimer(streams, self._go_home), streams, notes)
         self._n_expired_takes = self.n_expired = 0
         self._measure_timer()

@@ -1,6 +1,7 @@
 """`benchmark`: its arguments, phases and rules, on the host and on the simulated GPU."""
 
 import asyncio
+import dataclasses
 import functools
 import gc
 import math
@@ -16,6 +17,7 @@ import pytest
 import gpubench
 from gpubench import benchmark
 from gpubench.devices import simulated
+from gpubench.timers.graph import GraphTimer
 
 
 def codes(result):
@@ -570,6 +572,18 @@ class TestGraph:
     def test_what_acts_before_each_call_does_not_fit_a_graph(self, gpu, option):
         result = benchmark(gpu.launch, (5e-6,), n_repeat=5, method="graph", **option)
         assert (result.method, "no-graph" in codes(result)) == ("gated", True)
+
+    def test_replays_whose_gates_expire_give_way_to_events_where_the_call_works(
+        self, gpu, monkeypatch
+    ):
+        take = GraphTimer.take
+        monkeypatch.setattr(
+            GraphTimer, "take", lambda *args: dataclasses.replace(take(*args), valid=False)
+        )
+        result = benchmark(gpu.launch, (2e-3,), n_repeat=5, method="graph")
+        assert result.method == "events"
+        assert "waits-inside" in codes(result)
+        assert 2e-3 < result.gpu[0].median < 3e-3
 
     def test_side_stream_does_not_fit_a_graph(self, gpu):
         stream = gpu.stream()

@@ -41,12 +41,15 @@ class Choice:
         What the reader of the result should know about the choice.
     n_calls : int
         How often the call was made in order to choose.
+    call_streams : tuple of Stream
+        Where the call itself works, if the timer records elsewhere.
     """
 
     timer: Timer
     streams: tuple[Stream, ...] = ()
     notes: tuple[Note, ...] = ()
     n_calls: int = 0
+    call_streams: tuple[Stream, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def choose_timer(
     if method == "graph":
         graph = _graph(subject, devices, sightings, gate, go_home)
         if isinstance(graph, Choice):
-            return replace(graph, notes=learned)
+            return replace(graph, notes=learned, call_streams=streams)
         learned += (graph,)
     shared = subject.many and subject.is_fixed and not any(s.works_elsewhere for s in sightings)
     timer, n_more = _gated(subject.next_call, streams, gate, go_home, shared)
