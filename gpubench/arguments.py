@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
@@ -152,6 +152,15 @@ def callable_name(func: object) -> str:
         func = func.func
     name = getattr(func, "__name__", None)
     return name if isinstance(name, str) and name else type(func).__name__
+
+
+def unique_name(name: str, taken: Container[str]) -> str:
+    """Return `name`, numbered if it is taken."""
+    number, candidate = 1, name
+    while candidate in taken:
+        number += 1
+        candidate = f"{name}#{number}"
+    return candidate
 
 
 def device_ids(devices: int | Sequence[int] | None) -> tuple[int, ...] | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
+from collections.abc import Sequence
 from types import ModuleType
 
 _LIBRARIES = ("cutensor", "cutensorMg")
@@ -30,12 +31,22 @@ def preload_cutensor() -> str:
     """
     if "cupy" in sys.modules:
         return _TOO_LATE
+    return _load(_LIBRARIES)
+
+
+def cutensor_is_installed() -> bool:
+    """Whether a fresh process could load cuTENSOR, though this one may have come too late."""
+    return not _load(("cutensor",))
+
+
+def _load(libraries: Sequence[str]) -> str:
+    """Load libraries and return why that failed; nothing if it didn't."""
     try:
         from cuda import pathfinder
     except ImportError as error:
         return f"the package cuda-pathfinder can't be imported ({error})"
     try:
-        for library in _LIBRARIES:
+        for library in libraries:
             pathfinder.load_nvidia_dynamic_lib(library)
     except Exception as error:  # noqa: BLE001  # whatever it is, CuPy has to do without
         return _first_line(error)

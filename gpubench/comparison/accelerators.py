@@ -13,18 +13,17 @@ from gpubench.accelerator import accelerators, parse_accelerators, use_accelerat
 from gpubench.activity.kernels import KernelNames, back_end_of
 from gpubench.bench import Bench
 from gpubench.comparison.arms import Arm, LocalArm
-from gpubench.comparison.interleave import Check, Plan, Run, interleave
+from gpubench.comparison.interleave import Check, Run, interleave, make_plan
 from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import ArmOutcome, Comparison
 from gpubench.comparison.paired import (
     MAX_DURATION,
     N_BLOCKS,
-    checked,
     conclude,
     gather,
 )
 from gpubench.comparison.worker import Order, WorkerArm
-from gpubench.cutensor import preload_cutensor
+from gpubench.cutensor import cutensor_is_installed, preload_cutensor
 from gpubench.devices import current_platform
 from gpubench.devices.host import HostPlatform
 from gpubench.errors import ArgumentError
@@ -95,13 +94,7 @@ def compare_accelerators(
     arguments.synchronous("func", func)
     args, kwargs = arguments.positional(args), arguments.keywords(kwargs)
     margin = arguments.finite_number("margin", margin, above=0)
-    plan = Plan(
-        n_blocks=arguments.whole_number("n_blocks", n_blocks, at_least=2),
-        n_warmup=arguments.whole_number("n_warmup", n_warmup, at_least=1),
-        seed=arguments.whole_number("seed", seed, at_least=0),
-        check=checked(check),
-        tolerated=Exception,
-    )
+    plan = make_plan(n_blocks, n_warmup, seed, check, tolerated=Exception)
     if setup is not None:
         arguments.synchronous("setup", setup)
     named, found = _named(settings)
@@ -166,18 +159,7 @@ def _must_isolate(isolate: object, named: Mapping[str, tuple[str, ...]]) -> bool
     if current_platform().name != "cuda":
         return isinstance(current_platform(), HostPlatform)
     wants_cutensor = any("cutensor" in wanted for wanted in named.values())
-    return wants_cutensor and "cutensor" in accelerators().unavailable and _is_installed()
-
-
-def _is_installed() -> bool:
-    """Whether a fresh process could load cuTENSOR, though this one came too late."""
-    try:
-        from cuda import pathfinder
-
-        pathfinder.load_nvidia_dynamic_lib("cutensor")
-    except Exception:  # noqa: BLE001  # then it can't be used, and the arm says why
-        return False
-    return True
+    return wants_cutensor and "cutensor" in accelerators().unavailable and cutensor_is_installed()
 
 
 def _kernels(arms: Sequence[Arm], run: Run) -> dict[str, KernelNames]:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpubench import arguments
 from gpubench.comparison.agreement import disagreement
 from gpubench.comparison.arms import Arm, ArmError, Unsent
-from gpubench.errors import UnsupportedError
+from gpubench.errors import ArgumentError, UnsupportedError
 from gpubench.session import Budget
 
 Check = Callable[[object, object], bool]
@@ -100,7 +101,32 @@ class Plan:
     n_warmup: int
     seed: int
     check: bool | Check
-    tolerated: type[Exception] = ArmError
+    tolerated: type[Exception]
+
+
+def make_plan(
+    n_blocks: int,
+    n_warmup: int,
+    seed: int,
+    check: bool | Check,
+    tolerated: type[Exception] = ArmError,
+) -> Plan:
+    """Make a plan of a caller's arguments.
+
+    Raises
+    ------
+    ArgumentError
+        If one can't be used.
+    """
+    if not (isinstance(check, (bool, np.bool_)) or callable(check)):
+        raise ArgumentError(f"check must be True, False or a callable, got {check!r}")
+    return Plan(
+        n_blocks=arguments.whole_number("n_blocks", n_blocks, at_least=2),
+        n_warmup=arguments.whole_number("n_warmup", n_warmup, at_least=1),
+        seed=arguments.whole_number("seed", seed, at_least=0),
+        check=check,
+        tolerated=tolerated,
+    )
 
 
 def interleave(

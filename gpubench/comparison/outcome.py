@@ -216,25 +216,20 @@ def judge_arms(
     interleaved : bool
         Whether the arms ran by turns, so that blocks of the same round are pairs.
     """
-    results = {arm.name: arm.result for arm in arms}
-    reference = results[baseline]
-    if reference is None:
-        return tuple(arms)
-    baseline_ids = next(arm.block_ids for arm in arms if arm.name == baseline)
+    reference = next(arm for arm in arms if arm.name == baseline)
     judged: dict[str, Mapping[str, Judgement | None]] = {}
-    others = [arm for arm in arms if arm.result is not None and arm.name != baseline]
+    others = [arm for arm in arms if arm is not reference]
     for clock in ("gpu", "cpu"):
+        theirs = _times(reference, clock, interleaved)
         resamples: list[Resamples | None] = []
         for arm in others:
             rng = np.random.default_rng(seed)
-            mine, theirs = _times(arm.result, clock), _times(reference, clock)
+            mine = _times(arm, clock, interleaved)
             if mine is None or theirs is None:
                 resamples.append(None)
             elif interleaved:
-                blocks = block_medians(mine, arm.block_ids)
-                baseline_blocks = block_medians(theirs, baseline_ids)
-                n = min(blocks.size, baseline_blocks.size)
-                resamples.append(resample_pairs(baseline_blocks[:n], blocks[:n], rng))
+                n = min(mine.size, theirs.size)
+                resamples.append(resample_pairs(theirs[:n], mine[:n], rng))
             else:
                 resamples.append(resample_apart(theirs, mine, rng))
         verdicts = judge(resamples, margin)
@@ -245,16 +240,16 @@ def judge_arms(
     )
 
 
-def block_medians(times: FloatArray, block_ids: npt.NDArray[np.int64]) -> FloatArray:
-    """Median of each block, shape (n_blocks,); blocks are numbered from 0."""
-    n_blocks = int(block_ids.max(initial=-1)) + 1
-    return np.array([np.median(times[block_ids == block]) for block in range(n_blocks)])
+def _times(arm: ArmOutcome, clock: str, by_block: bool) -> FloatArray | None:
+    """Times that represent an arm, None if it has none on this clock.
 
-
-def _times(result: BenchmarkResult | None, clock: str) -> FloatArray | None:
-    """CPU times, or GPU times on the device that took longest in each call; shape (n,)."""
-    if result is None:
+    CPU times, or GPU times on the device that took longest in each call, shape (n,); of each
+    block their median, if so wanted, shape (n_blocks,).
+    """
+    if arm.result is None or (clock == "gpu" and not arm.result.devices):
         return None
-    if clock == "cpu":
-        return result.cpu_times
-    return result.gpu_times.max(axis=0) if result.devices else None
+    times = arm.result.cpu_times if clock == "cpu" else arm.result.gpu_times.max(axis=0)
+    if not by_block:
+        return times
+    n_blocks = int(arm.block_ids.max(initial=-1)) + 1
+    return np.array([np.median(times[arm.block_ids == block]) for block in range(n_blocks)])

@@ -10,7 +10,7 @@ import numpy as np
 from gpubench import arguments, notes
 from gpubench.bench import Bench
 from gpubench.comparison.arms import Arm, ArmError, LocalArm
-from gpubench.comparison.interleave import Check, Failure, Plan, Run, interleave
+from gpubench.comparison.interleave import Check, Failure, Plan, Run, interleave, make_plan
 from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import ArmOutcome, Comparison, judge_arms
 from gpubench.comparison.unpaired import compare_unpaired
@@ -110,12 +110,7 @@ def compare(
     first = _baseline(baseline, named)
     args = arguments.positional(args)  # type: ignore[arg-type]  # checked there
     kwargs = arguments.keywords(kwargs)
-    plan = Plan(
-        n_blocks=arguments.whole_number("n_blocks", n_blocks, at_least=2),
-        n_warmup=arguments.whole_number("n_warmup", n_warmup, at_least=1),
-        seed=seed,
-        check=checked(check),
-    )
+    plan = make_plan(n_blocks, n_warmup, seed, check)
     budget = Budget(arguments.real_number("max_duration", max_duration, at_least=0))
     if setup is not None:
         arguments.synchronous("setup", setup)
@@ -140,7 +135,7 @@ def _named(functions: Functions) -> dict[str, Callable[..., object]]:
     elif isinstance(functions, Sequence) and not isinstance(functions, (str, bytes)):
         named = {}
         for func in functions:
-            name = unique(arguments.callable_name(func), named)
+            name = arguments.unique_name(arguments.callable_name(func), named)
             named[name] = func
     else:
         raise ArgumentError(
@@ -154,28 +149,12 @@ def _named(functions: Functions) -> dict[str, Callable[..., object]]:
     return named
 
 
-def unique(name: str, taken: Mapping[str, object]) -> str:
-    """Return `name`, numbered if it is taken."""
-    number, candidate = 1, name
-    while candidate in taken:
-        number += 1
-        candidate = f"{name}#{number}"
-    return candidate
-
-
 def _baseline(baseline: str | None, named: Mapping[str, object]) -> str:
     if baseline is None:
         return next(iter(named))
     if baseline not in named:
         raise ArgumentError(f"baseline must be one of {list(named)}, got {baseline!r}")
     return baseline
-
-
-def checked(check: bool | Check) -> bool | Check:
-    """Return `check` if it is a bool or a callable."""
-    if isinstance(check, (bool, np.bool_)) or callable(check):
-        return check
-    raise ArgumentError(f"check must be True, False or a callable, got {check!r}")
 
 
 def gather(arms: Sequence[Arm], run: Run) -> list[ArmOutcome]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpubench import notes
+from gpubench.arguments import unique_name
 from gpubench.comparison.outcome import ArmOutcome, Comparison, judge_arms
 from gpubench.result import BenchmarkResult
 
@@ -26,7 +27,7 @@ def compare_unpaired(
     Comparison
         With a note that what changed between the two isn't cancelled.
     """
-    name = right.name if right.name != left.name else f"{right.name}#2"
+    name = unique_name(right.name, (left.name,))
     arms = (ArmOutcome(name=left.name, result=left), ArmOutcome(name=name, result=right))
     found = [notes.not_interleaved()]
     if left.method != right.method:

@@ -64,9 +64,9 @@ class GatedTimer:
             cpu = self._queue(call, batches)
         except BaseException:
             with suppress(Exception):  # the call's own exception matters more
-                self._synchronize()
+                self._timelines[0].synchronize()
             raise
-        self._synchronize()
+        self._timelines[0].synchronize()
         self._go_home()
         return Samples(
             cpu=np.array(cpu) * 1e-9,
@@ -86,7 +86,3 @@ class GatedTimer:
         finally:
             self._gate.open()
         return cpu
-
-    def _synchronize(self) -> None:
-        for stream in self._streams:
-            stream.synchronize()
