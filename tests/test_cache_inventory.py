@@ -1,9 +1,10 @@
 """Listing a folder: what is counted as what, what is read, and what is odd about the files."""
 
 import os
+import subprocess
+import sys
 import tempfile
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -294,13 +295,20 @@ def test_a_hundred_thousand_entries_are_listed_in_two_seconds():
         for key in range(100_000):
             os.close(os.open(f"{folder}/{key:040x}.cubin", os.O_CREAT | os.O_WRONLY))
         Path(folder, "root").symlink_to("/")
-        times = []
-        for _ in range(3):
-            start = time.perf_counter()
-            cache = kernel_cache(folder)
-            times.append(time.perf_counter() - start)
-        assert len(cache.entries) == 100_000
-        assert min(times) < 2
+        # A process of its own, with no coverage measured, and the time that it had a processor:
+        # what else the machine does is not the listing's fault.
+        code = (
+            "import sys, time\n"
+            "from gpubench import kernel_cache\n"
+            "start = time.process_time()\n"
+            "cache = kernel_cache(sys.argv[1])\n"
+            "print(len(cache.entries), time.process_time() - start)\n"
+        )
+        command = [sys.executable, "-c", code, folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        n_entries, seconds = done.stdout.split()
+        assert int(n_entries) == 100_000
+        assert float(seconds) < 2
 
 
 def test_trying_to_write_leaves_nothing(tmp_path):

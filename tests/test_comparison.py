@@ -18,26 +18,26 @@ NOISE = {"jitter": 0.01, "correlation": 0.8, "drift": 0.05}
 LONG = 50e-6
 
 
-def verdicts(n, difference):
+def verdicts(n, difference, max_duration):
     """Verdicts of `n` comparisons on a noisy GPU, of two kernels that differ so much."""
     found = collections.Counter()
     with gpubench.simulated_gpu(**NOISE) as gpu:
         arms = {"a": lambda: gpu.launch(LONG), "b": lambda: gpu.launch(LONG * (1 + difference))}
         for seed in range(n):
-            comparison = compare(arms, seed=seed, max_duration=0.12, n_warmup=1, check=False)
+            comparison = compare(arms, seed=seed, max_duration=max_duration, n_warmup=1, check=False)
             found[comparison.verdict["b"]] += 1
     return found
 
 
 def test_a_function_and_itself_are_seldom_called_different():
-    found = verdicts(200, 0.0)
+    found = verdicts(200, 0.0, max_duration=0.12)
     assert found.total() == 200
     assert found["faster"] + found["slower"] <= 0.05 * 200
 
 
 def test_a_true_difference_of_three_percent_is_found():
-    found = verdicts(60, 0.03)
-    assert found["slower"] >= 0.9 * 60
+    found = verdicts(40, 0.03, max_duration=0.4)  # a busy host gets through fewer blocks in it
+    assert found["slower"] >= 0.9 * 40
     assert found["faster"] == 0
 
 
