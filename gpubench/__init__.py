@@ -11,6 +11,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpubench.accelerator import Accelerators, accelerators, use_accelerators
+    from gpubench.activity.recorder import record_activity
+    from gpubench.activity.scoped_timer import ScopedTimer
+    from gpubench.activity.timing import (
+        TIMING_ALL,
+        TIMING_GRAPH,
+        TIMING_KERNEL,
+        TIMING_MEMCPY,
+        TIMING_MEMSET,
+        timing_begin,
+        timing_end,
+        timing_print,
+    )
+    from gpubench.activity.trace import Trace
     from gpubench.cache import KernelCache, kernel_cache
     from gpubench.comparison import (
         Comparison,
@@ -50,7 +63,14 @@ _HOMES = {
     "MissingExtraError": "errors",
     "Note": "notes",
     "RunComparison": "comparison",
+    "ScopedTimer": "activity.scoped_timer",
     "Statistics": "stats",
+    "TIMING_ALL": "activity.timing",
+    "TIMING_GRAPH": "activity.timing",
+    "TIMING_KERNEL": "activity.timing",
+    "TIMING_MEMCPY": "activity.timing",
+    "TIMING_MEMSET": "activity.timing",
+    "Trace": "activity.trace",
     "UnsupportedError": "errors",
     "accelerators": "accelerator",
     "benchmark": "measure",
@@ -62,14 +82,23 @@ _HOMES = {
     "mark": "ranges",
     "preload_cutensor": "cutensor",
     "profile": "ranges",
+    "record_activity": "activity.recorder",
     "simulated_gpu": "devices.simulated",
     "table": "render.table",
     "time_range": "ranges",
+    "timing_begin": "activity.timing",
+    "timing_end": "activity.timing",
+    "timing_print": "activity.timing",
     "use_accelerators": "accelerator",
     "watch_compilations": "compilation",
 }
 
 __all__ = [
+    "TIMING_ALL",
+    "TIMING_GRAPH",
+    "TIMING_KERNEL",
+    "TIMING_MEMCPY",
+    "TIMING_MEMSET",
     "Accelerators",
     "ArgumentError",
     "BenchmarkResult",
@@ -81,7 +110,9 @@ __all__ = [
     "MissingExtraError",
     "Note",
     "RunComparison",
+    "ScopedTimer",
     "Statistics",
+    "Trace",
     "UnsupportedError",
     "accelerators",
     "benchmark",
@@ -93,9 +124,13 @@ __all__ = [
     "mark",
     "preload_cutensor",
     "profile",
+    "record_activity",
     "simulated_gpu",
     "table",
     "time_range",
+    "timing_begin",
+    "timing_end",
+    "timing_print",
     "use_accelerators",
     "watch_compilations",
 ]

@@ -16,6 +16,7 @@ from gpubench.devices import current_platform
 from gpubench.devices.base import Device, Platform
 from gpubench.devices.host import HostPlatform
 from gpubench.devices.nvml import DeviceState, read_state
+from gpubench.devices.sharing import Share, shared
 from gpubench.environment import describe_environment
 from gpubench.errors import ArgumentError, UnsupportedError
 from gpubench.notes import Evidence, diagnose
@@ -24,6 +25,7 @@ from gpubench.sampling import Collected
 from gpubench.session import Session
 from gpubench.stats import summarize
 from gpubench.timers.choose import METHODS
+from gpubench.timers.cupti import RECORDED
 
 CACHES = ("warm", "cold")
 
@@ -94,6 +96,7 @@ class Bench:
         self._cache = arguments.one_of("cache", cache, CACHES)
         self.platform = current_platform()
         self._devices = _find_devices(self.platform, devices, method)
+        self._share: Share | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Bench:
@@ -101,6 +104,8 @@ class Bench:
             self._go_home = stack.enter_context(self.platform.preserved())
             cold = self._devices if self._cache == "cold" else ()
             self._flushes = [stack.enter_context(device.cold_cache()) for device in cold]
+            if self.method == "cupti":
+                self._share = stack.enter_context(shared(self.platform, RECORDED))
             self._stack = stack.pop_all()
         return self
 
@@ -121,7 +126,7 @@ class Bench:
     ) -> Session:
         """Prepare to measure a call here."""
         call = TimedCall(func, args, kwargs, setup, self._flushes, self._devices, self._go_home)
-        return Session(call, self.platform, self._devices, self._go_home)
+        return Session(call, self.platform, self._devices, self._go_home, self._share)
 
     def kernels(self, call: Callable[[], object]) -> KernelNames:
         """Return the kernels that a call runs on the first of the devices."""
@@ -169,6 +174,7 @@ class Bench:
             n_expired=session.n_expired,
             pool_growth_bytes=conditions.pool_growth_bytes,
             states=conditions.states,
+            n_unattributed=collected.n_unattributed,
         )
         found = list(session.notes)
         if isinstance(self.platform, HostPlatform) and self.method == "auto":
@@ -181,6 +187,8 @@ class Bench:
             name=name,
             cpu_times=cpu_times,
             gpu_times=gpu_times,
+            busy_times=collected.busy(),
+            kernels=collected.kernels(),
             devices=tuple(evidence.devices),
             method=session.method,
             cache="cold" if self._flushes else "warm",

@@ -93,10 +93,14 @@ class CompilationLog(Sequence[Compilation]):
     reason : str
         Why nothing can be seen of what this CuPy compiles; empty if it can. Without CuPy, or
         where nobody imports it, the log is simply empty.
+    intervals : list of (float, float, int)
+        When each entry began and ended, in seconds of `time.perf_counter`, and the native id of
+        the thread that it kept busy.
     """
 
     def __init__(self) -> None:
         self.reason = ""
+        self.intervals: list[tuple[float, float, int]] = []
         self._entries: list[Compilation] = []
 
     @overload
@@ -281,7 +285,8 @@ class _Watch:
             elapsed = perf_counter() - start
             if outer is None or source == _PREPROCESS:
                 names = () if source == _PREPROCESS else _kernel_names(original, args, kwargs)
-                self._list(Compilation(names, call.source, elapsed - call.listed_time))
+                compilation = Compilation(names, call.source, elapsed - call.listed_time)
+                self._list(compilation, (start, start + elapsed, threading.get_native_id()))
                 call.listed_time = elapsed
             elif outer.source == _DISK:
                 outer.source = call.source
@@ -291,8 +296,9 @@ class _Watch:
 
         return wrapper
 
-    def _list(self, compilation: Compilation) -> None:
+    def _list(self, compilation: Compilation, interval: tuple[float, float, int]) -> None:
         for log in self._logs:
+            log.intervals.append(interval)
             log._entries.append(compilation)
 
 

@@ -63,10 +63,12 @@ def benchmark(
         least one sample is taken. An adaptive run without it takes samples for at most 1 s.
     devices : int or sequence of int, optional
         Which GPUs to time; by default the current one.
-    method : {"auto", "host", "events", "gated", "graph"}, optional
+    method : {"auto", "host", "events", "gated", "graph", "cupti"}, optional
         How to time: ``"gated"`` (which ``"auto"`` takes where there is a GPU) by events behind a
-        gate; ``"graph"`` by replays of a CUDA graph of 20 calls; ``"events"`` by events around
-        each call on an idle stream, as CuPy does; ``"host"`` by the host's clock alone.
+        gate; ``"graph"`` by replays of a CUDA graph of 20 calls; ``"cupti"`` by the GPU's own
+        records of what it did for the call (extra ``activity``), which tells its kernels, too, and
+        has no floor; ``"events"`` by events around each call on an idle stream, as CuPy does;
+        ``"host"`` by the host's clock alone.
     setup : callable, optional
         Called before each call, untimed. If it returns a tuple, that becomes the call's args.
     cache : {"warm", "cold"}, optional
@@ -85,7 +87,8 @@ def benchmark(
     ArgumentError
         If an argument can't be used; it is a `ValueError` and a `TypeError`.
     UnsupportedError
-        If a GPU is asked for, by `devices` or `method`, and there is none.
+        If a GPU is asked for, by `devices` or `method`, and there is none; if ``"cupti"`` is, and
+        nothing can be recorded.
     Exception
         Whatever `func` or `setup` raises.
 

@@ -65,6 +65,8 @@ class Evidence:
         By how much the frameworks' memory pools grew while samples were taken.
     states : sequence of (DeviceState or None, DeviceState or None)
         Each device's state before and after the samples.
+    n_unattributed : int
+        How much the devices did meanwhile for threads that made none of the calls.
     """
 
     method: str
@@ -80,6 +82,7 @@ class Evidence:
     n_expired: int = 0
     pool_growth_bytes: int = 0
     states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
+    n_unattributed: int = 0
 
     @property
     def longest(self) -> Statistics:
@@ -102,6 +105,30 @@ def no_gpu_work(evidence: Evidence) -> Note | None:
     )
 
 
+def no_activity(evidence: Evidence) -> Note | None:
+    """Nothing that a device did is recorded for any of the calls."""
+    if evidence.method != "cupti" or evidence.longest.max > 0:
+        return None
+    return Note(
+        "no-activity",
+        "No kernel, copy or set was recorded for any of the calls.",
+        "Check that the function works on the devices that are timed, and launches from the "
+        "thread that calls it.",
+    )
+
+
+def other_threads(evidence: Evidence) -> Note | None:
+    """The devices worked for threads other than the one that made the calls."""
+    if not evidence.n_unattributed:
+        return None
+    return Note(
+        "other-threads",
+        f"The devices did {evidence.n_unattributed} things for other threads, which no call can "
+        "be credited with.",
+        "If the function launches from threads of its own, use method='gated'.",
+    )
+
+
 def near_floor(evidence: Evidence) -> Note | None:
     """The busiest device's median is under ten floors."""
     floor = evidence.floor
@@ -113,7 +140,12 @@ def near_floor(evidence: Evidence) -> Note | None:
     if evidence.asked == "events":
         advice = "Use method='gated' (the default), whose floor is lower and steadier."
     elif evidence.method == "gated" and evidence.asked != "graph":
-        advice = "Use method='graph', which shares the events between twenty calls."
+        advice = (
+            "Use method='cupti', which has no floor, or method='graph', which shares the events "
+            "between twenty calls."
+        )
+    elif evidence.asked == "graph":
+        advice = "Use method='cupti', which has no floor, or time several calls in one function."
     else:
         advice = "Time several calls in one function."
     return Note(
@@ -297,6 +329,8 @@ def clock_changed(evidence: Evidence) -> Note | None:
 
 RULES = (
     no_gpu_work,
+    no_activity,
+    other_threads,
     near_floor,
     coarse_clock,
     launch_bound,
@@ -356,6 +390,16 @@ def waits_inside() -> Note:
         "long. So plain events are used, which count the host's work too.",
         "Take synchronizing calls (.get(), .item(), print, synchronize()) and long work on the "
         "host out of the function.",
+    )
+
+
+def gaps_included() -> Note:
+    """Recorded calls aren't held by a gate."""
+    return Note(
+        "gaps-included",
+        "No gate can hold the calls: they wait for the GPU, queue too much for it, or it can't be "
+        "had here. So a GPU time includes gaps in which the GPU waited for the host.",
+        "Read the busy times (result.busy), which don't; or take what waits out of the function.",
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gpubench.activity.kernels import KernelTime
 from gpubench.arguments import finite_number, text, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError
@@ -33,13 +34,13 @@ def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         if key not in known:
             raise ArgumentError(f"{key} is missing, and a result can't do without")
     cpu_times = finite_array(known["cpu_times_s"], "cpu_times_s")
-    gpu_times = finite_array(known.get("gpu_times_s", ()), "gpu_times_s")
-    if gpu_times.size == 0:
-        gpu_times = np.empty((0, cpu_times.size))
+    gpu_times, busy_times = (_rows(known, key, cpu_times.size) for key in _DEVICE_TIMES)
     return {
         "name": text("name", known["name"]),
         "cpu_times": cpu_times,
         "gpu_times": gpu_times,
+        "busy_times": busy_times,
+        "kernels": tuple(map(_kernel, _list(known, "kernels"))),
         "devices": _device_ids(known, gpu_times),
         "method": text("method", known.get("method", "unknown")),
         "cache": text("cache", known.get("cache", "warm")),
@@ -56,6 +57,14 @@ def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         "notes": tuple(map(_note, _list(known, "notes"))),
         "environment": mapping("environment", known.get("environment", {})),
     }
+
+
+_DEVICE_TIMES = ("gpu_times_s", "busy_times_s")
+
+
+def _rows(known: Mapping[str, Any], key: str, n: int) -> FloatArray:
+    rows = finite_array(known.get(key, ()), key)
+    return rows if rows.size else np.empty((0, n))
 
 
 def mapping(key: str, value: Any) -> Mapping[str, Any]:
@@ -88,6 +97,17 @@ def _compilation(value: Any) -> Compilation:
         source=text("compilations: source", entry.get("source", "unknown")),
         wall_time=finite_number(
             "compilations: wall_time_s", entry.get("wall_time_s", 0), at_least=0
+        ),
+    )
+
+
+def _kernel(value: Any) -> KernelTime:
+    entry = mapping("kernels", value)
+    return KernelTime(
+        name=text("kernels: name", entry.get("name", "")),
+        calls=finite_number("kernels: calls", entry.get("calls", 0), at_least=0),
+        median_time=finite_number(
+            "kernels: median_time_s", entry.get("median_time_s", 0), at_least=0
         ),
     )
 

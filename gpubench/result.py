@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from gpubench.activity.kernels import KernelTime
 from gpubench.arguments import finite_number, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
@@ -43,10 +44,16 @@ class BenchmarkResult:
         Seconds that the host spent in each call. Read-only.
     gpu_times : ndarray, shape (n_devices, n)
         Seconds that each device spent on each call; no rows without a GPU. Read-only.
+    busy_times : ndarray, shape (n_devices, n) or (0, n)
+        Seconds of each call in which each device did something for it; without rows if the method
+        can't tell. `gpu_times` last from the first thing to the last. Read-only.
+    kernels : tuple of KernelTime
+        The kernels that the calls ran; empty if the method can't tell.
     devices : tuple of int
         Ids of the devices, one for each row of `gpu_times`.
     method : str
-        How the times were taken: ``"host"``, ``"events"``, ``"gated"`` or ``"graph"``.
+        How the times were taken: ``"host"``, ``"events"``, ``"gated"``, ``"graph"`` or
+        ``"cupti"``.
     cache : str
         ``"warm"``, or ``"cold"`` if the GPU's L2 cache was flushed before each call.
     samples_per_gate : int
@@ -82,6 +89,8 @@ class BenchmarkResult:
     name: str
     cpu_times: FloatArray
     gpu_times: FloatArray
+    busy_times: FloatArray
+    kernels: tuple[KernelTime, ...]
     devices: tuple[int, ...]
     method: str
     cache: str
@@ -110,7 +119,15 @@ class BenchmarkResult:
                 f"gpu_times must have shape {shape} for {shape[0]} devices and {shape[1]} CPU"
                 f" times, got {gpu_times.shape}"
             )
+        busy_times = finite_array(self.busy_times, "busy_times")
+        if busy_times.shape not in (shape, (0, cpu_times.size)):
+            raise ArgumentError(
+                f"busy_times must have shape {shape}, like gpu_times, or no rows, "
+                f"got {busy_times.shape}"
+            )
         values = {
+            "busy_times": _frozen(busy_times),
+            "kernels": tuple(self.kernels),
             "devices": devices,
             "cpu_times": _frozen(cpu_times),
             "gpu_times": _frozen(gpu_times),
@@ -138,6 +155,11 @@ class BenchmarkResult:
     def gpu(self) -> tuple[Statistics, ...]:
         """Statistics of each row of `gpu_times`, in seconds."""
         return tuple(summarize(row) for row in self.gpu_times)
+
+    @cached_property
+    def busy(self) -> tuple[Statistics, ...]:
+        """Statistics of each row of `busy_times`, in seconds."""
+        return tuple(summarize(row) for row in self.busy_times)
 
     @property
     def interrupted(self) -> bool:
@@ -206,8 +228,14 @@ class BenchmarkResult:
             "devices": list(self.devices),
             "cpu_times_s": self.cpu_times.tolist(),
             "gpu_times_s": self.gpu_times.tolist(),
+            "busy_times_s": self.busy_times.tolist(),
+            "kernels": [
+                {"name": each.name, "calls": each.calls, "median_time_s": each.median_time}
+                for each in self.kernels
+            ],
             "cpu": self.cpu.to_dict("s"),
             "gpu": [statistics.to_dict("s") for statistics in self.gpu],
+            "busy": [statistics.to_dict("s") for statistics in self.busy],
             "notes": [dataclasses.asdict(note) for note in self.notes],
             "environment": copy.deepcopy(dict(self.environment)),
         }
@@ -241,7 +269,8 @@ class BenchmarkResult:
         Returns
         -------
         pandas.DataFrame
-            Columns: ``sample`` (from 0), ``cpu_time_s``, and ``gpu_<id>_time_s`` for each device.
+            Columns: ``sample`` (from 0), ``cpu_time_s``, ``gpu_<id>_time_s`` for each device and,
+            if they are known, ``gpu_<id>_busy_time_s``.
 
         Raises
         ------
@@ -253,11 +282,13 @@ class BenchmarkResult:
         except ImportError as error:
             raise MissingExtraError("to_dataframe()", "pandas", "dataframe") from error
         gpus = zip(self.devices, self.gpu_times, strict=True)
+        busy = zip(self.devices, self.busy_times, strict=False)
         return pd.DataFrame(
             {
                 "sample": np.arange(self.cpu_times.size),
                 "cpu_time_s": self.cpu_times,
                 **{f"gpu_{device}_time_s": times for device, times in gpus},
+                **{f"gpu_{device}_busy_time_s": times for device, times in busy},
             }
         )
 
@@ -281,7 +312,7 @@ class BenchmarkResult:
         return {**fields, "environment": dict(self.environment)}
 
 
-_ARRAYS = ("cpu_times", "gpu_times")
+_ARRAYS = ("cpu_times", "gpu_times", "busy_times")
 
 
 def _frozen(times: FloatArray) -> FloatArray:

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from gpubench.activity.demangling import demangled
+from gpubench.activity.kernels import KernelTime
 from gpubench.result import StoppedBy
 from gpubench.session import Budget, Session
 from gpubench.stats import FloatArray, median_interval
@@ -50,30 +52,53 @@ class Collected:
     ----------
     stopped_by : str
         Why there are no more, as in `BenchmarkResult`.
+    n_unattributed : int
+        How much the devices did meanwhile for threads that made none of the calls.
     """
 
     stopped_by: StoppedBy = "n_repeat"
     _cpu: array[float] = field(default_factory=lambda: array("d"))
     _gpu: list[array[float]] = field(default_factory=list)
+    _busy: list[array[float]] = field(default_factory=list)
+    _kernels: dict[str, array[float]] = field(default_factory=dict)
+    n_unattributed: int = 0
 
     def add(self, samples: Samples) -> None:
         """Append samples."""
         self._cpu.frombytes(samples.cpu.tobytes())
         if not self._gpu:
             self._gpu = [array("d") for _ in samples.gpu]
-        for row, times in zip(self._gpu, samples.gpu, strict=True):
+            self._busy = [array("d") for _ in samples.busy]
+        for row, times in zip(
+            (*self._gpu, *self._busy), (*samples.gpu, *samples.busy), strict=True
+        ):
             row.frombytes(times.tobytes())
+        for name, times in samples.kernels.items():
+            self._kernels.setdefault(name, array("d")).frombytes(times.tobytes())
+        self.n_unattributed += samples.n_unattributed
 
     @property
     def n(self) -> int:
         """How many; Ctrl-C may have come while some were being added, which don't count."""
-        return min(map(len, (self._cpu, *self._gpu)))
+        return min(map(len, (self._cpu, *self._gpu, *self._busy)))
 
     def arrays(self) -> tuple[FloatArray, FloatArray]:
         """All CPU times, shape (n,), and all GPU times, shape (n_devices, n)."""
-        n = self.n
-        gpu = [row[:n] for row in self._gpu]
-        return np.array(self._cpu[:n]), np.array(gpu).reshape(len(gpu), n)
+        return np.array(self._cpu[: self.n]), self._rows(self._gpu)
+
+    def busy(self) -> FloatArray:
+        """Return the times that the devices were busy, shape (n_devices, n), or (0, n)."""
+        return self._rows(self._busy)
+
+    def _rows(self, rows: list[array[float]]) -> FloatArray:
+        return np.array([row[: self.n] for row in rows]).reshape(len(rows), self.n)
+
+    def kernels(self) -> tuple[KernelTime, ...]:
+        """Return the kernels that the timer saw, in the order in which they first ran."""
+        return tuple(
+            KernelTime(demangled(name), len(times) / self.n, float(np.median(times)))
+            for name, times in self._kernels.items()
+        )
 
     def is_precise(self) -> bool:
         """Whether every median is known to `PRECISION`."""

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from gpubench.call import TimedCall
 from gpubench.compilation import Compilation, compile_time, watch_compilations
 from gpubench.devices.base import Device, Platform, Work
-from gpubench.notes import Note, waits_inside
-from gpubench.timers.base import Samples
+from gpubench.devices.sharing import Share
+from gpubench.notes import Note, gaps_included, waits_inside
+from gpubench.timers.base import Samples, Timer
 from gpubench.timers.choose import Choice, Subject, choose_timer
+from gpubench.timers.cupti import CuptiTimer
 from gpubench.timers.events import EventsTimer
 from gpubench.timers.floor import clock_step, floor_time
 from gpubench.timers.probe import N_PROBES
@@ -51,6 +53,8 @@ class Session:
         What is timed; empty where there is no GPU.
     go_home : callable
         Makes the caller's device current.
+    share : Share, optional
+        Activity records, for the method that reads them.
 
     Attributes
     ----------
@@ -65,12 +69,18 @@ class Session:
     """
 
     def __init__(
-        self, call: TimedCall, platform: Platform, devices: Sequence[Device], go_home: Work
+        self,
+        call: TimedCall,
+        platform: Platform,
+        devices: Sequence[Device],
+        go_home: Work,
+        share: Share | None = None,
     ) -> None:
         self._call = call
         self._platform = platform
         self._devices = devices
         self._go_home = go_home
+        self._share = share
         self._choice: Choice
         self._n_expired_takes = 0
         self._is_first = True
@@ -148,7 +158,9 @@ class Session:
         See `choose_timer` for what the arguments mean.
         """
         subject = Subject(self._call.next, self._call.is_fixed, self._why_not_probe(budget), many)
-        self._choice = choose_timer(method, subject, self._platform, self._devices, self._go_home)
+        self._choice = choose_timer(
+            method, subject, self._platform, self._devices, self._go_home, self._share
+        )
         self.n_warmup += self._choice.n_calls
         self._repeat_until(self._n_wanted)
         self._measure_timer()
@@ -166,7 +178,8 @@ class Session:
     def _measure_timer(self) -> None:
         choice = self._choice
         self.floor = floor_time(choice.timer, choice.streams)
-        self.clock_step = clock_step(choice.streams[0]) if choice.streams else None
+        reads_events = choice.streams and choice.timer.method != "cupti"
+        self.clock_step = clock_step(choice.streams[0]) if reads_events else None
         self._go_home()
 
     @property
@@ -197,7 +210,7 @@ class Session:
         samples = self._choice.timer.take(self.next_call(), n)
         if not samples.valid:
             self._n_expired_takes += 1
-            self.n_expired += n
+            self.n_expired += samples.cpu.size
         return samples
 
     @property
@@ -213,9 +226,12 @@ class Session:
         """
         if not self.waits_often:
             return False
-        notes = (*self._choice.notes, waits_inside())
         streams = self._choice.call_streams or self._choice.streams
-        self._choice = Choice(EventsTimer(streams, self._go_home), streams, notes)
+        timer: Timer = EventsTimer(streams, self._go_home)
+        note = waits_inside()
+        if isinstance(self._choice.timer, CuptiTimer):
+            timer, note = self._choice.timer.instead_of(timer), gaps_included()
+        self._choice = Choice(timer, streams, (*self._choice.notes, note))
         self._n_expired_takes = self.n_expired = 0
         self._measure_timer()
         return True

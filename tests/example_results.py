@@ -16,6 +16,8 @@ def make_result(
         "name": "f",
         "cpu_times": np.asarray(cpu_us, dtype=float) * 1e-6,
         "gpu_times": np.asarray(gpu_us, dtype=float).reshape(-1, n) * 1e-6,
+        "busy_times": np.empty((0, n)),
+        "kernels": (),
         "devices": tuple(range(len(gpu_us))),
         "method": "gated",
         "cache": "warm",

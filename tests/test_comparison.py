@@ -24,7 +24,9 @@ def verdicts(n, difference, max_duration):
     with gpubench.simulated_gpu(**NOISE) as gpu:
         arms = {"a": lambda: gpu.launch(LONG), "b": lambda: gpu.launch(LONG * (1 + difference))}
         for seed in range(n):
-            comparison = compare(arms, seed=seed, max_duration=max_duration, n_warmup=1, check=False)
+            comparison = compare(
+                arms, seed=seed, max_duration=max_duration, n_warmup=1, check=False
+            )
             found[comparison.verdict["b"]] += 1
     return found
 

@@ -70,6 +70,11 @@ def correlated(coefficient, n=2000):
 
 SIDES = {
     "no-gpu-work": (evidence(1.09), evidence(1.11)),
+    "no-activity": (
+        evidence(0.0, method="cupti", floor=0.0),
+        evidence(1.0, method="cupti", floor=0.0),
+    ),
+    "other-threads": (evidence(n_unattributed=1), evidence(n_unattributed=0)),
     "near-floor": (evidence(9.9, cpu_us=1), evidence(10.1, cpu_us=1)),
     "coarse-clock": (evidence(1.59, clock_step=32e-9), evidence(1.61, clock_step=32e-9)),
     "launch-bound": (evidence(100, cpu_us=201), evidence(100, cpu_us=199)),
@@ -187,6 +192,7 @@ MADE = {
     "not-probed": notes.not_probed("n_warmup=0 leaves no call for that"),
     "no-context-events": notes.no_context_events("the driver is old"),
     "waits-inside": notes.waits_inside(),
+    "gaps-included": notes.gaps_included(),
     "side-stream": notes.side_stream(1, 101.4e-6, 1.3e-6),
     "other-stream": notes.other_stream("PyTorch's current stream"),
     "no-graph": notes.no_graph("it allocates"),
@@ -265,8 +271,10 @@ class TestTexts:
             ]
         }
         assert "method='gated'" in advice["events"]
+        assert "method='cupti'" in advice["gated"]
         assert "method='graph'" in advice["gated"]
-        assert "Time several calls" in advice["graph"]
+        assert "method='cupti'" in advice["graph"]
+        assert "time several calls" in advice["graph"]
         assert "Time several calls" in advice["auto"]  # gates had their chance
 
     def test_a_drift_downwards_is_faster(self):

@@ -12,14 +12,14 @@ import pytest
 from recording import Recorder
 
 from gpubench.errors import ArgumentError
-from gpubench.ranges import annotation, mark, time_range
+from gpubench.ranges import annotation, mark, recording, time_range
 from gpubench.ranges.backends import Annotation, Backend
 
 
 @pytest.fixture
 def recorder(monkeypatch):
     recorder = Recorder()
-    monkeypatch.setattr(annotation, "backend", lambda: recorder.backend)
+    monkeypatch.setattr(recording, "backend", lambda: recorder.backend)
     return recorder
 
 
@@ -227,7 +227,7 @@ def test_threads_share_one_range(recorder, monkeypatch):
             *(lambda _: note("end"), lambda: note("mark")),
         )
 
-    monkeypatch.setattr(annotation, "backend", lambda: Backend("recording", "a test", annotate))
+    monkeypatch.setattr(recording, "backend", lambda: Backend("recording", "a test", annotate))
     shared = time_range("r")
     barrier = threading.Barrier(2)
 
@@ -277,7 +277,7 @@ def test_sync_without_a_gpu_does_nothing(recorder, gpu):
 
 
 def test_sync_without_a_back_end_still_waits(monkeypatch, recorder, gpu):
-    monkeypatch.setattr(annotation, "backend", lambda: Backend("none", "a test"))
+    monkeypatch.setattr(recording, "backend", lambda: Backend("none", "a test"))
     with time_range("r", sync=True):
         recorder.calls.append("body")
     assert recorder.calls == ["synchronize 3", "body", "synchronize 3"]
@@ -462,7 +462,7 @@ def cost(statement, **names):
 
 
 def test_range_that_nobody_sees_costs_little_more_than_an_empty_block(monkeypatch):
-    monkeypatch.setattr(annotation, "backend", lambda: Backend("none", "a test"))
+    monkeypatch.setattr(recording, "backend", lambda: Backend("none", "a test"))
     unseen = time_range("r", color="red", category="io", payload=1)
     decorated = unseen(lambda: None)
     # An empty block takes 0.1 to 0.2 us, a range not much longer; tracing for coverage does.

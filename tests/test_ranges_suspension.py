@@ -7,13 +7,13 @@ import types
 import pytest
 from recording import Recorder
 
-from gpubench.ranges import annotation, time_range
+from gpubench.ranges import recording, time_range
 
 
 @pytest.fixture
 def recorder(monkeypatch):
     recorder = Recorder()
-    monkeypatch.setattr(annotation, "backend", lambda: recorder.backend)
+    monkeypatch.setattr(recording, "backend", lambda: recorder.backend)
     return recorder
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from example_results import make_result
 
+from gpubench.activity.kernels import KernelTime
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
 from gpubench.notes import Note
@@ -212,6 +213,8 @@ def test_dict_holds_everything_with_units_in_the_keys():
         first_call_time=0.5,
         first_call_compile_time=0.25,
         compilations=(Compilation(("k",), "nvrtc", 0.25),),
+        busy_times=[[7e-6, 9e-6, 11e-6]],
+        kernels=(KernelTime("k", 2.0, 3e-6),),
         samples_per_gate=20,
         stopped_by="interrupted",
         notes=(NOTE,),
@@ -233,8 +236,11 @@ def test_dict_holds_everything_with_units_in_the_keys():
         "devices": [0],
         "cpu_times_s": result.cpu_times.tolist(),
         "gpu_times_s": result.gpu_times.tolist(),
+        "busy_times_s": [[7e-6, 9e-6, 11e-6]],
+        "kernels": [{"name": "k", "calls": 2.0, "median_time_s": 3e-6}],
         "cpu": result.cpu.to_dict("s"),
         "gpu": [result.gpu[0].to_dict("s")],
+        "busy": [result.busy[0].to_dict("s")],
         "notes": [
             {
                 "code": "near-floor",

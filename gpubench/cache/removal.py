@@ -9,8 +9,8 @@ from pathlib import Path
 
 from gpubench.arguments import finite_number
 from gpubench.cache.folder import CacheEntry, CacheFile
-from gpubench.cache.text import format_bytes
 from gpubench.errors import ArgumentError
+from gpubench.render.units import format_bytes
 
 LEFTOVER_AGE_TIME = 3600.0
 """A temporary file younger than this may be an entry that a running process is writing."""

@@ -1,4 +1,4 @@
-"""A cache in text: the summary of the whole, the table of some entries, sizes and ages."""
+"""A cache in text: the summary of the whole, the table of some entries, and ages."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.cache.folder import CacheEntry
 from gpubench.errors import MissingExtraError
+from gpubench.render.units import format_bytes
 
 if TYPE_CHECKING:
     from gpubench.cache.inventory import KernelCache
@@ -78,14 +79,6 @@ def _contents(entry: CacheEntry) -> tuple[str, str, str]:
 
 def _shortened(names: str) -> str:
     return names if len(names) <= _NAMES_WIDTH else f"{names[: _NAMES_WIDTH - 3]}..."
-
-
-def format_bytes(size_bytes: int) -> str:
-    """Return a size in the unit that suits it, for example ``"56.7 MiB"``."""
-    for unit, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if size_bytes >= factor:
-            return f"{size_bytes / factor:.1f} {unit}"
-    return f"{size_bytes} B"
 
 
 def format_age(age_time: float) -> str:

@@ -6,10 +6,12 @@ The protocols here are the seam between the timers and the hardware: ``cuda.py``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
+
+from gpubench.devices.records import Records
 
 Work = Callable[[], object]
 """Something to call for its effect."""
@@ -179,6 +181,10 @@ class Device(Protocol):
         """
         ...
 
+    def launch_empty(self) -> None:
+        """Queue a kernel that does nothing on the current stream."""
+        ...
+
     def synchronize(self) -> None:
         """Wait until every stream of the device is idle."""
         ...
@@ -193,6 +199,54 @@ class Device(Protocol):
         The buffer behind it is allocated on entry, outside the frameworks' pools, and freed
         on exit.
         """
+        ...
+
+
+class ActivitySource(Protocol):
+    """Where activity records come from while it is open.
+
+    Times are nanoseconds of `now`.
+    """
+
+    def now(self) -> int:
+        """Return the time on the clock of the records, in nanoseconds."""
+        ...
+
+    def enable(self, kinds: Collection[str]) -> None:
+        """Record these too, from now on.
+
+        Parameters
+        ----------
+        kinds : collection of str
+            `ACTIVITY_KINDS`, `CALL_KINDS`, ``"range"`` (NVTX's) and ``"link"`` say something to
+            it, others don't.
+        """
+        ...
+
+    @property
+    def sees_nvtx(self) -> bool:
+        """Whether ranges that NVTX is told of come as records."""
+        ...
+
+    def collect(self) -> Records:
+        """Return what was recorded since the last call, of everything that is done."""
+        ...
+
+    @property
+    def delivery_time(self) -> float:
+        """Seconds that the interpreter has been busy with taking records over."""
+        ...
+
+    def push(self, external_id: int) -> None:
+        """Link calls of this thread to the id from now on."""
+        ...
+
+    def pop(self) -> None:
+        """Link them to the id again that was pushed before."""
+        ...
+
+    def close(self) -> None:
+        """Record nothing more."""
         ...
 
 
@@ -220,6 +274,10 @@ class Platform(Protocol):
         """Return the device with that id."""
         ...
 
+    def drain(self) -> None:
+        """Wait until every device that this process uses is idle; the current one may change."""
+        ...
+
     def gate(self) -> Gate:
         """Return this thread's gate, open.
 
@@ -227,6 +285,16 @@ class Platform(Protocol):
         ------
         UnsupportedError
             If streams can't be held here; the message says why.
+        """
+        ...
+
+    def activity_source(self) -> ActivitySource:
+        """Open a source of activity records of all devices.
+
+        Raises
+        ------
+        UnsupportedError
+            If nothing can be recorded, or not now; the message says why.
         """
         ...
 

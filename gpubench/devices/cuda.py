@@ -15,7 +15,8 @@ import numpy as np
 from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Stream, Work
 from gpubench.devices.cuda_gate import CudaGate, kernels
 from gpubench.devices.cupti import record_kernels
-from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size
+from gpubench.devices.cupti_source import CuptiSource
+from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size, used_devices
 from gpubench.errors import UnsupportedError
 
 
@@ -244,6 +245,17 @@ class CudaDevice:
         with cupy.cuda.Device(self.id):
             return record_kernels(work, self)
 
+    @functools.cached_property
+    def _empty_kernel(self) -> Any:
+        return kernels().get_function("empty").kernel
+
+    def launch_empty(self) -> None:
+        """Queue a kernel that does nothing on CuPy's current stream."""
+        import cupy
+
+        with cupy.cuda.Device(self.id):
+            self._empty_kernel.linear_launch(1, (), stream=self.current_streams()[0])
+
     def synchronize(self) -> None:
         """Wait until every stream of the device is idle."""
         self._runtime.setDevice(self.id)
@@ -317,6 +329,19 @@ class CudaPlatform:
     def device(self, device_id: int) -> CudaDevice:
         """Return the device with that id."""
         return self._devices[device_id]
+
+    def drain(self) -> None:
+        """Wait until every device that this process uses is idle."""
+        try:
+            used = used_devices(len(self._devices))
+        except UnsupportedError:
+            used = [self.current_device()]
+        for device_id in used:
+            self._devices[device_id].synchronize()
+
+    def activity_source(self) -> CuptiSource:
+        """Open a source of activity records: CUPTI."""
+        return CuptiSource(len(self._devices))
 
     def gate(self) -> CudaGate:
         """Return this thread's gate, open."""

@@ -27,8 +27,8 @@ def record_kernels(work: Work, device: Device) -> tuple[str, ...]:
     UnsupportedError
         If CUPTI can't be used, or not now; the message says why.
     """
-    _refuse_beside_pytorchs_profiler()
-    cupti = _cupti()
+    refuse_beside_pytorchs_profiler()
+    cupti = load_cupti()
     kind = cupti.ActivityKind.CONCURRENT_KERNEL
     records: list[tuple[int, int, str]] = []
     problems: list[Exception] = []
@@ -56,7 +56,8 @@ def record_kernels(work: Work, device: Device) -> tuple[str, ...]:
     return tuple(name for _, _, name in sorted(records))
 
 
-def _cupti() -> Any:
+def load_cupti() -> Any:
+    """Import cupti-python, or raise `UnsupportedError` that says why it can't be."""
     try:
         from cupti import cupti
     except Exception as error:  # a broken installation fails in more ways than ImportError
@@ -68,7 +69,7 @@ def _cupti() -> Any:
     return cupti
 
 
-def _refuse_beside_pytorchs_profiler() -> None:
+def refuse_beside_pytorchs_profiler() -> None:
     """Raise while that one records: it needn't have subscribed to CUPTI.
 
     PyTorch 2.11 never came back from its profiler's block once the callbacks were replaced in it.
@@ -82,7 +83,7 @@ def _refuse_beside_pytorchs_profiler() -> None:
 def _delivered(cupti: Any, kind: int, keep: Callable[[Iterable[Any]], None]) -> Iterator[None]:
     """Have records of one kind kept while a block runs; all have been when it is left."""
     with ExitStack() as stack:
-        with _refusals():
+        with refusals():
             # There is one set of callbacks for records, and registering ours would silently rob
             # another profiler of its own. Most subscribe first, as this does: the second can't.
             stack.callback(cupti.unsubscribe, cupti.subscribe(lambda *_: None, None))
@@ -93,12 +94,12 @@ def _delivered(cupti: Any, kind: int, keep: Callable[[Iterable[Any]], None]) -> 
         try:
             yield
         finally:
-            with _refusals():
+            with refusals():
                 stack.close()
 
 
 @contextmanager
-def _refusals() -> Iterator[None]:
+def refusals() -> Iterator[None]:
     """Turn what cupti-python raises into an `UnsupportedError`."""
     try:
         yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from gpubench.errors import UnsupportedError
@@ -23,6 +24,37 @@ def driver_api() -> Any:
             f"cuda-bindings can't be imported ({error}); pip install cuda-bindings"
         ) from error
     return driver
+
+
+def used_devices(count: int) -> list[int]:
+    """Return which of the first `count` devices this process has a context on.
+
+    Raises
+    ------
+    UnsupportedError
+        If cuda-bindings or the driver can't tell.
+    """
+    driver = driver_api()
+    return [i for i in range(count) if _ask(driver, "cuDevicePrimaryCtxGetState", i)[1]]
+
+
+@contextmanager
+def used_contexts(count: int) -> Iterator[list[int]]:
+    """Lend the contexts that this process has on the first `count` devices, by their handles.
+
+    Raises
+    ------
+    UnsupportedError
+        If cuda-bindings or the driver can't tell.
+    """
+    driver = driver_api()
+    used = used_devices(count)
+    contexts = [int(_ask(driver, "cuDevicePrimaryCtxRetain", device)[0]) for device in used]
+    try:
+        yield contexts
+    finally:
+        for device in used:
+            _ask(driver, "cuDevicePrimaryCtxRelease", device)
 
 
 def graph_kernel_names(graph: int) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gpubench.devices.base import Device, Gate, Work
+from gpubench.devices.base import ActivitySource, Device, Gate, Work
 from gpubench.errors import UnsupportedError
 
 
@@ -35,8 +35,15 @@ class HostPlatform:
         """Raise `UnsupportedError`: there is no device."""
         raise UnsupportedError(f"no GPU {device_id}: {self.reason}")
 
+    def drain(self) -> None:
+        """Do nothing: there is no device to wait for."""
+
     def gate(self) -> Gate:
         """Raise `UnsupportedError`: there is no stream to hold."""
+        raise UnsupportedError(f"no GPU found: {self.reason}")
+
+    def activity_source(self) -> ActivitySource:
+        """Raise `UnsupportedError`: there is no device to record."""
         raise UnsupportedError(f"no GPU found: {self.reason}")
 
     @contextmanager

@@ -11,8 +11,8 @@ from typing import SupportsIndex
 from gpubench.arguments import callable_name
 from gpubench.devices import current_platform
 from gpubench.errors import ArgumentError
-from gpubench.ranges import suspension
-from gpubench.ranges.backends import SILENT, Annotation, backend
+from gpubench.ranges import recording, suspension
+from gpubench.ranges.backends import SILENT, Annotation
 from gpubench.ranges.covering import Covering, F, settle
 from gpubench.ranges.label import argb, checked_label
 
@@ -67,6 +67,8 @@ class time_range(Covering):  # noqa: N801  # CuPy's name
     """
 
     _annotation: Annotation | None = None
+    _logs: object = None  # those for which the annotation was made
+    _idle_with: object = None  # those with which entering and leaving do nothing
 
     def __init__(
         self,
@@ -91,12 +93,12 @@ class time_range(Covering):  # noqa: N801  # CuPy's name
         self._sync = sync
 
     def __enter__(self) -> time_range:
-        if not self._idle:  # with no profiler attached, such a look is the whole cost
+        if self._idle_with is not recording.logs:  # otherwise this look is the whole cost
             self._open(sys._getframe(1))
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if not self._idle:
+        if self._idle_with is not recording.logs:
             settle(partial(self._close, sys._getframe(1)), error)
 
     def __call__(self, func: F) -> F:
@@ -110,15 +112,20 @@ class time_range(Covering):  # noqa: N801  # CuPy's name
         # Decorated functions travel to other processes; what the back end made can't.
         return {"_label": self._label, "_sync": self._sync}
 
+    def _is_idle(self) -> bool:
+        return self._idle_with is recording.logs
+
     def _annotated(self) -> Annotation:
-        if self._annotation is None:
-            self._annotation = backend().annotate(self._label)
-            self._idle = self._annotation is SILENT and not self._sync
+        if self._annotation is None or self._logs is not recording.logs:
+            self._logs = recording.logs
+            self._annotation = recording.annotate(self._label)
+            is_idle = self._annotation is SILENT and not self._sync
+            self._idle_with = self._logs if is_idle else None
         return self._annotation
 
     def _open(self, frame: FrameType) -> None:
         annotation = self._annotated()
-        if self._idle:
+        if self._is_idle():
             return
         if self._sync:
             _synchronize()
@@ -164,7 +171,7 @@ def mark(
         If an argument can't be used.
     """
     label = checked_label(message, argb(color=color), domain, category, payload)
-    backend().annotate(label).mark()
+    recording.annotate(label).mark()
 
 
 def _synchronize() -> None:

@@ -22,8 +22,9 @@ class Covering(AbstractContextManager[object]):
     call: its context opens when it begins, and closes when it ends, raises or is closed.
     """
 
-    # Whether entering and leaving do nothing, from now on.
-    _idle = False
+    def _is_idle(self) -> bool:
+        """Whether entering and leaving do nothing, as far as is known."""
+        return False
 
     def __call__(self, func: F) -> F:
         """Return `func` with the context open while the body of each call runs.
@@ -74,7 +75,7 @@ def _wrap_for(func: AnyCallable) -> Callable[[AnyCallable, Covering], AnyCallabl
 
 def _call(func: AnyCallable, context: Covering) -> AnyCallable:
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if context._idle:
+        if context._is_idle():
             return func(*args, **kwargs)
         with context:
             return func(*args, **kwargs)

@@ -50,6 +50,8 @@ class Panel:
         Those times.
     axis : (str, str)
         What stands at the ends of the chart's axis; the right one may be empty.
+    kernels : tuple of str
+        The kernels that the calls ran, each in one line.
     notes : tuple of str
         The notes, each in one line.
     """
@@ -61,6 +63,7 @@ class Panel:
     chart_label: str
     chart: Histogram
     axis: tuple[str, str]
+    kernels: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -77,12 +80,17 @@ def panel(result: BenchmarkResult) -> Panel:
         labels=tuple(one.label for one in every),
         rows={
             "median": [median_text(one, unit) for one in statistics],
+            **_busy_row(result, unit),
             "range": [_range_text(one, unit) for one in statistics],
             "mean ± std": [_mean_text(one, unit) for one in statistics],
         },
         chart_label=charted.label,
         chart=chart,
         axis=chart.ends(unit),
+        kernels=tuple(
+            f"{each.calls:.3g} times {format_time(each.median_time)}: {visible(each.name)}"
+            for each in result.kernels
+        ),
         notes=note_texts(result),
     )
 
@@ -115,6 +123,13 @@ def visible(text: str) -> str:
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
     )
+
+
+def _busy_row(result: BenchmarkResult, unit: TimeUnit) -> dict[str, list[str]]:
+    """Return the row of the times that the devices were busy, if they are known."""
+    if not result.busy:
+        return {}
+    return {"busy": ["", *(median_text(one, unit) for one in result.busy)]}
 
 
 def _facts(result: BenchmarkResult) -> str:

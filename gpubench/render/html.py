@@ -37,7 +37,8 @@ def fragment(result: BenchmarkResult) -> str:
             f"<p><strong>{escape(view.name)}</strong>: {escape(view.facts)}</p>",
             _table(view),
             _figure(view),
-            *_notes(view.notes),
+            *_list(view.kernels),
+            *_list(view.notes),
             "</div>",
         ]
     )
@@ -74,6 +75,6 @@ def _figure(view: Panel) -> str:
     )
 
 
-def _notes(notes: tuple[str, ...]) -> list[str]:
-    items = [f"<li>{escape(note)}</li>" for note in notes]
+def _list(lines: tuple[str, ...]) -> list[str]:
+    items = [f"<li>{escape(line)}</li>" for line in lines]
     return ["<ul>", *items, "</ul>"] if items else []

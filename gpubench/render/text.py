@@ -56,6 +56,7 @@ def summary(result: BenchmarkResult) -> str:
         [f"{view.name}: {view.facts}"],
         _aligned(view, margin),
         _chart(view, margin),
+        [f"  {line}" for line in view.kernels],
         [line for note in view.notes for line in _wrapped(note)],
     ]
     return "\n\n".join("\n".join(map(str.rstrip, block)) for block in blocks if block)

@@ -1,4 +1,4 @@
-"""Times as text: three significant digits, rounded before the unit is chosen."""
+"""Times and sizes as text; times rounded to three digits before the unit is chosen."""
 
 from __future__ import annotations
 
@@ -61,6 +61,14 @@ def format_time(seconds: float) -> str:
         The time; negative ones are differences.
     """
     return common_unit(seconds).text(seconds)
+
+
+def format_bytes(size_bytes: int) -> str:
+    """Return a size in the unit that suits it, for example ``"56.7 MiB"``."""
+    for unit, factor in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.1f} {unit}"
+    return f"{size_bytes} B"
 
 
 def _round(value: float) -> float:

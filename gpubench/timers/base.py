@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
+
+import numpy as np
 
 from gpubench.stats import FloatArray
 
@@ -22,11 +24,20 @@ class Samples:
     valid : bool
         False if the timer's precondition failed while these were taken, so that they say
         something else than the timer promises (an expired gate: launch time is included).
+    busy : ndarray, shape (n_devices, n) or (0, 0)
+        Seconds that each device was busy with each call; none if the timer can't tell.
+    kernels : mapping of str to ndarray, shape (n_runs,)
+        Seconds of each run of each kernel, by its name; empty if the timer can't tell.
+    n_unattributed : int
+        How many things the devices did meanwhile for threads that made none of the calls.
     """
 
     cpu: FloatArray
     gpu: FloatArray
     valid: bool = True
+    busy: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    kernels: Mapping[str, FloatArray] = field(default_factory=dict)
+    n_unattributed: int = 0
 
 
 class Timer(Protocol):

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 
 from gpubench import notes
 from gpubench.devices.base import Device, Gate, Platform, Stream, Work
+from gpubench.devices.sharing import Share
 from gpubench.errors import UnsupportedError
 from gpubench.notes import Note
 from gpubench.timers.base import Timer
+from gpubench.timers.cupti import CuptiTimer
 from gpubench.timers.events import EventsTimer
 from gpubench.timers.gated import GatedTimer
 from gpubench.timers.graph import GraphTimer
 from gpubench.timers.host import HostTimer
 from gpubench.timers.probe import N_PROBES, ExpiredError, Sighting, probe
 
-METHODS = ("auto", "host", "events", "gated", "graph")
+METHODS = ("auto", "host", "events", "gated", "graph", "cupti")
 
 SAMPLES_PER_GATE = 8
 """How many samples share a gate when many are asked for. A gate costs about as much wall time
@@ -75,7 +77,12 @@ class Subject:
 
 
 def choose_timer(
-    method: str, subject: Subject, platform: Platform, devices: Sequence[Device], go_home: Work
+    method: str,
+    subject: Subject,
+    platform: Platform,
+    devices: Sequence[Device],
+    go_home: Work,
+    share: Share | None = None,
 ) -> Choice:
     """Choose the timer for a call.
 
@@ -91,12 +98,23 @@ def choose_timer(
         What is timed; empty where there is no GPU.
     go_home : callable
         Makes the caller's device current.
+    share : Share, optional
+        Activity records; ``"cupti"`` needs them.
 
     Returns
     -------
     Choice
         What was asked for, or the next best with a note that says why.
     """
+    if share is not None:
+        choice = choose_timer("gated", subject, platform, devices, go_home)
+        # Records don't miss a stream, so which one is timed needs no note.
+        is_held = choice.timer.method == "gated"
+        return replace(
+            choice,
+            timer=CuptiTimer(choice.timer, share, devices, subject.is_fixed),
+            notes=() if is_held else (notes.gaps_included(),),
+        )
     if method == "host" or not devices:
         return Choice(HostTimer(devices, go_home))
     plain = events_choice(devices, go_home)

@@ -8,10 +8,10 @@ moment, so that the host really runs ahead and really has to wait, while what ev
 doesn't depend on how soon the operating system woke a thread.
 """
 
-from gpubench.devices.simulated.events import EVENT_TIME, Operation
+from gpubench.devices.simulated.events import EVENT_TIME, GRAPH_GAP, Operation
 from gpubench.devices.simulated.gpu import SimulatedGpu, active
 from gpubench.devices.simulated.gpu import SimulatedGpu as simulated_gpu  # noqa: N813
-from gpubench.devices.simulated.stream import GRAPH_GAP, LAUNCH_GAP
+from gpubench.devices.simulated.stream import LAUNCH_GAP
 
 __all__ = [
     "EVENT_TIME",

@@ -14,6 +14,9 @@ from gpubench.errors import UnsupportedError
 EVENT_TIME = 1.25e-6
 """Seconds between two events recorded one behind the other, as on an H200."""
 
+GRAPH_GAP = 0.5e-6
+"""Seconds between two kernels of a graph."""
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -29,6 +32,10 @@ class Operation:
         When the host queued it, when the device began with it, and when it was done.
     kernels : tuple of str
         The names of the kernels that ran; more than one in a graph, none in an event.
+    durations : tuple of float
+        What each of them took, in seconds.
+    correlation_id : int
+        Of the call that queued it, if activities were recorded then; else 0.
     """
 
     name: str
@@ -38,13 +45,16 @@ class Operation:
     start_time: float
     end_time: float
     kernels: tuple[str, ...] = ()
+    durations: tuple[float, ...] = ()
+    correlation_id: int = 0
 
 
 @dataclass
 class Request:
     """A queued operation: `run` takes the time at which it can begin and returns its end.
 
-    Only kernels, and graphs of them, have a `duration` and the names of `kernels`.
+    Only kernels, and graphs of them, have a `duration`, names of `kernels` and the `durations`
+    of each.
     """
 
     name: str
@@ -52,6 +62,8 @@ class Request:
     finish: Work = lambda: None
     duration: float | None = None
     kernels: tuple[str, ...] = ()
+    durations: tuple[float, ...] = ()
+    correlation_id: int = 0
     queued_time: float = field(default_factory=time.perf_counter)
 
 

@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import TracebackType
 from weakref import WeakSet
 
@@ -17,6 +17,7 @@ from gpubench.arguments import finite_number, whole_number
 from gpubench.devices.base import DeviceProperties, Event, Gate, Work
 from gpubench.devices.simulated.events import Operation, SimulatedEvent
 from gpubench.devices.simulated.gate import SimulatedGate
+from gpubench.devices.simulated.source import SimulatedSource
 from gpubench.devices.simulated.stream import SimulatedGraph, SimulatedStream
 from gpubench.errors import ArgumentError, UnsupportedError
 
@@ -136,6 +137,10 @@ class SimulatedDevice:
         for stream in list(self.streams):
             stream.synchronize()
 
+    def launch_empty(self) -> None:
+        """Queue a kernel that does nothing on the current stream."""
+        self.gpu.current_stream(self.id).launch(0.0, "empty")
+
     def reserved_bytes(self) -> int:
         """Return 0: a simulated device has no memory."""
         return 0
@@ -213,6 +218,7 @@ class SimulatedGpu:
         self.queue_depth = whole_number("queue_depth", queue_depth, at_least=1)
         self.seed = whole_number("seed", seed, at_least=0)
         self.history: list[Operation] = []
+        self.source: SimulatedSource | None = None
         self._is_closed = False
         self._local = threading.local()
         self._devices = [
@@ -235,8 +241,7 @@ class SimulatedGpu:
     ) -> None:
         _active.remove(self)
         self._is_closed = True
-        for device in self._devices:
-            device.synchronize()
+        self.drain()
 
     def check_open(self) -> None:
         """Raise `UnsupportedError` after the ``with`` block."""
@@ -253,7 +258,8 @@ class SimulatedGpu:
 
     def synchronize(self) -> None:
         """Wait until the current device is idle."""
-        self.device(self.current_device()).synchronize()
+        with self.source.call("cudaDeviceSynchronize") if self.source else nullcontext():
+            self.device(self.current_device()).synchronize()
 
     def use_device(self, device_id: int) -> None:
         """Make a device current in this thread."""
@@ -280,6 +286,18 @@ class SimulatedGpu:
     def gate(self) -> SimulatedGate:
         """Return a gate, open."""
         return SimulatedGate(self.launch_latency)
+
+    def drain(self) -> None:
+        """Wait until every device is idle."""
+        for device in self._devices:
+            device.synchronize()
+
+    def activity_source(self) -> SimulatedSource:
+        """Open a source of activity records."""
+        self.check_open()
+        if self.source is not None:
+            raise UnsupportedError("activities of this simulated GPU are being recorded already")
+        return SimulatedSource(self)
 
     @contextmanager
     def preserved(self) -> Iterator[Work]:

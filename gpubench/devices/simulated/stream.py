@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from gpubench.arguments import finite_number
 from gpubench.devices.base import Event, Gate, Work
-from gpubench.devices.simulated.events import Operation, Recording, Request, SimulatedEvent
+from gpubench.devices.simulated.events import (
+    GRAPH_GAP,
+    Operation,
+    Recording,
+    Request,
+    SimulatedEvent,
+)
 from gpubench.devices.simulated.gate import SimulatedGate
 from gpubench.errors import UnsupportedError
 
@@ -19,9 +25,6 @@ if TYPE_CHECKING:
 
 LAUNCH_GAP = 0.9e-6
 """Seconds between the end of one operation and the start of the kernel queued behind it."""
-
-GRAPH_GAP = 0.5e-6
-"""Seconds between two kernels of a graph."""
 
 _IDLE_TIME = 0.1
 """Seconds after which the worker of a stream that has nothing to do ends, until it has again."""
@@ -91,6 +94,8 @@ class SimulatedStream:
                 start_time=begin,
                 end_time=end,
                 kernels=request.kernels,
+                durations=request.durations,
+                correlation_id=request.correlation_id,
             )
         )
         request.finish()
@@ -115,7 +120,18 @@ class SimulatedStream:
         """Queue a kernel that takes `duration` seconds."""
         duration = self.device.noisy(finite_number("duration", duration, at_least=0))
         run = lambda start: start + LAUNCH_GAP + duration  # noqa: E731
-        self.queue(Request(name, run, duration=duration, kernels=(name,)))
+        request = Request(name, run, duration=duration, kernels=(name,), durations=(duration,))
+        self.launch_request("cudaLaunchKernel", request)
+
+    def launch_request(self, call: str, request: Request) -> None:
+        """Queue a request that runs kernels, by the call of that name."""
+        source = self.device.gpu.source
+        if source is None or self.is_capturing:
+            self.queue(request)
+            return
+        with source.call(call) as request.correlation_id:
+            request.queued_time = time.perf_counter()
+            self.queue(request)
 
     def record(self, event: Event) -> None:
         """Queue `event` behind the work queued so far."""
@@ -177,7 +193,7 @@ class SimulatedGraph:
 
     def __init__(self, stream: SimulatedStream, requests: Sequence[Request]) -> None:
         self.stream = stream
-        self._durations = [r.duration for r in requests if r.duration is not None]
+        self._durations = [duration for r in requests for duration in r.durations]
         self.kernel_names = tuple(name for request in requests for name in request.kernels)
 
     @property
@@ -188,6 +204,9 @@ class SimulatedGraph:
     def launch(self) -> None:
         """Queue the captured kernels in one piece."""
         device = self.stream.device
-        total = sum(device.noisy(duration) + GRAPH_GAP for duration in self._durations)
+        durations = tuple(device.noisy(duration) for duration in self._durations)
+        total = sum(durations) + GRAPH_GAP * len(durations)
         run = lambda start: start + total  # noqa: E731
-        self.stream.queue(Request("graph", run, duration=total, kernels=self.kernel_names))
+        kernels = self.kernel_names
+        request = Request("graph", run, duration=total, kernels=kernels, durations=durations)
+        self.stream.launch_request("cudaGraphLaunch", request)
