@@ -133,6 +133,7 @@ def _runtime(machine):
         eventRecord=machine.record,
         eventElapsedTime=elapsed,
         streamSynchronize=lambda pointer: machine.synchronize(pointer),
+        streamIsCapturing=lambda pointer: pointer in machine.captured,
         deviceSynchronize=lambda: machine.synchronize(f"device {machine.device}"),
         memsetAsync=lambda pointer, value, size, stream: machine.log.append(f"memset {size}"),
     )

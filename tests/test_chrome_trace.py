@@ -216,6 +216,12 @@ def clocks_that_disagree():
     return recorded.recording(100)
 
 
+def every_kernel_before_its_call():
+    recorded = Recorded()
+    recorded.launch("ends before its call", 30, 20, 5)
+    return recorded.recording(100)
+
+
 def hostile_names():
     recorded = Recorded()
     for number, name in enumerate(HOSTILE):
@@ -241,6 +247,7 @@ def calls_not_recorded():
         graph,
         kernels_that_overlap_by_nanoseconds,
         clocks_that_disagree,
+        every_kernel_before_its_call,
         hostile_names,
         calls_not_recorded,
     ],
@@ -359,6 +366,15 @@ def test_what_crosses_another_range_gets_another_row(tmp_path):
     assert row_of(events, "crosses") == ["MainThread (2)"]
     assert row_of(events, "in both") == ["MainThread"]
     assert row_of(events, "crosses both") == ["MainThread (3)"]
+
+
+def test_of_two_that_begin_together_the_longer_holds_the_other(tmp_path):
+    recorded = Recorded()
+    recorded.range("shorter", 0, 10)
+    recorded.call("longer", 0, 20)
+    events = events_of(document_of(recorded.recording(100), tmp_path / "trace.json"))
+    assert [event["name"] for event in events["X"]] == ["longer", "shorter"]
+    assert labels_of(events)["Host"] == ["MainThread"]
 
 
 def test_activities_of_a_stream_that_overlap_get_another_row_even_if_one_lies_in_the_other(

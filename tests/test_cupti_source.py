@@ -29,9 +29,6 @@ def cupti(request, monkeypatch):
 class Contexts:
     """Context 3 of a device."""
 
-    def __init__(self, count):
-        assert count == 1
-
     def __enter__(self):
         return [3]
 
@@ -41,7 +38,7 @@ class Contexts:
 
 @pytest.fixture
 def source(cupti):
-    source = CuptiSource(1)
+    source = CuptiSource()
     source.enable(EVERYTHING)
     yield source
     source.close()
@@ -157,7 +154,7 @@ class TestRecords:
 
 class TestSwitching:
     def test_only_what_is_asked_for(self, cupti):
-        source = CuptiSource(1)
+        source = CuptiSource()
         source.enable(["kernel"])
         source.enable(["kernel", "memcpy", "compilation"])
         assert cupti.enabled == {10, 1, 22}
@@ -180,13 +177,13 @@ class TestSwitching:
         assert source.sees_nvtx == seen
 
     def test_buffers_that_come_after_the_end_are_dropped(self, cupti):
-        source = CuptiSource(1)
+        source = CuptiSource()
         source.enable(["kernel"])
         source.close()
         cupti.enabled.add(10)
         kernel(cupti)
         cupti.activity_flush_all(1)
-        assert not len(CuptiSource(1).collect().activities)
+        assert not len(CuptiSource().collect().activities)
 
     def test_a_callback_in_another_thread(self, cupti, source):
         kernel(cupti)
@@ -200,13 +197,13 @@ class TestRefusals:
     def test_another_profiler(self, cupti):
         cupti.subscriber = 5
         with pytest.raises(UnsupportedError, match=r"SUBSCRIBERS.*end the profiler"):
-            CuptiSource(1)
+            CuptiSource()
 
     @pytest.mark.parametrize("function", ["set_thread_id_type", "subscribe"])
     def test_what_cupti_refuses(self, cupti, function):
         cupti.refusals[function] = CuptiError("ERROR_NOT_INITIALIZED")
         with pytest.raises(UnsupportedError, match="CUPTI refuses to record: ERROR_NOT_INIT"):
-            CuptiSource(1)
+            CuptiSource()
         assert cupti.subscriber is None
 
     def test_a_kind_that_is_refused(self, cupti, source):
@@ -220,13 +217,13 @@ class TestRefusals:
     def test_the_callbacks_are_refused(self, cupti, monkeypatch):
         monkeypatch.setattr(cupti, "cuptiActivityRegisterCallbacks", lambda *_: 999)
         with pytest.raises(UnsupportedError, match="status 999"):
-            CuptiSource(1)
+            CuptiSource()
         assert cupti.subscriber is None
 
     def test_layouts_that_are_not_there(self, cupti, monkeypatch):
         monkeypatch.delattr(sys.modules["cupti.cupti"], "activity_api_dtype")
         with pytest.raises(UnsupportedError, match="has no activity_api_dtype"):
-            CuptiSource(1)
+            CuptiSource()
         assert cupti.subscriber is None
 
     def test_records_shorter_than_their_layout(self, cupti, source):
@@ -238,11 +235,11 @@ class TestRefusals:
         cupti.surplus_bytes = 0
 
     def test_no_null_streams_where_contexts_are_unknown(self, cupti, monkeypatch):
-        def refuse(count):
+        def refuse():
             raise UnsupportedError("no driver")
 
         monkeypatch.setattr(cupti_source, "used_contexts", refuse)
-        source = CuptiSource(1)
+        source = CuptiSource()
         source.enable(["kernel"])
         kernel(cupti, context_id=3, stream_id=7)
         assert not source.collect().activities["is_null_stream"].any()
@@ -275,7 +272,7 @@ def test_a_hundred_thousand_records_a_second(monkeypatch):
     fake.install(monkeypatch)
     delivery = cupti_source._Delivery(fake)
     monkeypatch.setattr(cupti_source, "_delivery", lambda: delivery)
-    source = CuptiSource(1)
+    source = CuptiSource()
     source.enable(EVERYTHING)
     for _ in range(3):
         kernel(fake)

@@ -11,7 +11,7 @@ import gpubench
 from gpubench.activity import timed_block
 from gpubench.activity.scoped_timer import ScopedTimer
 from gpubench.activity.timing import TIMING_ALL, TIMING_GRAPH, TIMING_KERNEL, TIMING_MEMCPY
-from gpubench.devices import contexts
+from gpubench.devices import contexts, primary_contexts
 from gpubench.errors import UnsupportedError
 from gpubench.ranges import recording as range_recording
 
@@ -19,16 +19,16 @@ from gpubench.ranges import recording as range_recording
 
 
 def test_gpu_time_is_taken_without_waiting(gpu, capsys):
+    gpu.launch(0.1)
     with ScopedTimer("t") as timer:
         gpu.launch(0.2)
     assert timer.elapsed < 150
     assert printed(capsys) == ["t took # ms"]
-    assert timer.gpu_elapsed == pytest.approx(200, rel=0.2)
-    assert timer.gpu_elapsed == timer.gpu_elapsed
+    assert timer.gpu_elapsed == pytest.approx(200, rel=0.01)
 
 
 def test_gpu_time_does_not_count_what_was_queued_before(gpu):
-    gpu.launch(0.05)
+    gpu.launch(0.1)
     with ScopedTimer("t", print=False) as timer:
         gpu.launch(0.01)
     gpu.launch(0.05)
@@ -36,7 +36,7 @@ def test_gpu_time_does_not_count_what_was_queued_before(gpu):
 
 
 def test_laps_have_gpu_times_too(gpu, capsys):
-    gpu.launch(0.05)
+    gpu.launch(0.1)
     with ScopedTimer("t") as timer:
         gpu.launch(0.01)
         timer.split("first")
@@ -51,7 +51,7 @@ def test_laps_have_gpu_times_too(gpu, capsys):
 def test_gpu_time_is_that_of_the_stream_that_is_current_at_the_beginning(gpu):
     stream = gpu.stream()
     with stream:
-        gpu.launch(0.02)
+        gpu.launch(0.1)
         with ScopedTimer("t", print=False) as timer:
             gpu.launch(0.01)
     assert timer.gpu_elapsed == pytest.approx(10, rel=0.01)
@@ -59,7 +59,7 @@ def test_gpu_time_is_that_of_the_stream_that_is_current_at_the_beginning(gpu):
 
 def test_gpu_time_can_be_read_after_the_gpu_is_gone():
     with gpubench.simulated_gpu(jitter=0) as gpu:
-        gpu.launch(0.01)
+        gpu.launch(0.1)
         with ScopedTimer("t", print=False) as timer:
             gpu.launch(0.01)
     assert timer.gpu_elapsed == pytest.approx(10, rel=0.01)
@@ -83,7 +83,7 @@ def two_gpus():
 
 def test_gpu_time_is_that_of_the_device_that_is_current_at_the_beginning(two_gpus):
     two_gpus.use_device(1)
-    two_gpus.launch(0.03)
+    two_gpus.launch(0.1)
     with ScopedTimer("t", print=False) as timer:
         two_gpus.launch(0.01)
         two_gpus.use_device(0)
@@ -135,7 +135,7 @@ def test_the_gpus_time_stands_before_the_extra_message(gpu, capsys):
 def test_the_host_waits_when_the_time_is_asked_for_and_the_device_stays_current(
     fake_cuda, monkeypatch
 ):
-    monkeypatch.setattr(contexts, "_driver", lambda: None)
+    monkeypatch.setattr(primary_contexts, "_driver", lambda: None)
     fake_cuda.n_devices = 2
     fake_cuda.device = 1
     with ScopedTimer("t", print=False) as timer:
@@ -184,7 +184,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize("driver", [Driver(None, ()), Driver(2, ())])
 def test_a_timer_does_not_begin_to_use_a_gpu(fake_cuda, monkeypatch, asked, driver):
-    monkeypatch.setattr(contexts, "_driver", lambda: driver)
+    monkeypatch.setattr(primary_contexts, "_driver", lambda: driver)
     with ScopedTimer("t", print=False, synchronize=True) as timer:
         pass
     assert asked == []
@@ -192,7 +192,7 @@ def test_a_timer_does_not_begin_to_use_a_gpu(fake_cuda, monkeypatch, asked, driv
 
 
 def test_without_a_driver_or_cupy_nothing_is_asked(monkeypatch, asked):
-    monkeypatch.setattr(contexts, "_driver", lambda: None)
+    monkeypatch.setattr(primary_contexts, "_driver", lambda: None)
     monkeypatch.delitem(sys.modules, "cupy", raising=False)
     with ScopedTimer("t", print=False, synchronize=True):
         pass
@@ -201,7 +201,7 @@ def test_without_a_driver_or_cupy_nothing_is_asked(monkeypatch, asked):
 
 def test_a_device_that_is_current_but_unused_is_left_alone(fake_cuda, monkeypatch):
     fake_cuda.n_devices = 2
-    monkeypatch.setattr(contexts, "_driver", lambda: Driver(2, {1}))
+    monkeypatch.setattr(primary_contexts, "_driver", lambda: Driver(2, {1}))
     timer = ScopedTimer("t", print=False)
     with timer:
         fake_cuda.work(1e-3)

@@ -27,7 +27,7 @@ class GpuClock:
 
         None if a stream is being captured to a graph, where an event has no time.
         """
-        if any(getattr(stream, "is_capturing", False) for stream in self._streams):
+        if any(stream.is_capturing for stream in self._streams):
             return None
         events = tuple(self._device.create_event() for _ in self._streams)
         with self._platform.preserved():  # recording makes the device current

@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -72,13 +73,13 @@ def record_activity(
     """
     wanted = _checked(kinds)
     platform = current_platform()
-    wait = platform.drain if synchronize else _nothing
+    wait = partial(_drain, platform) if synchronize else _nothing
     trace = Trace()
     error: BaseException | None = None
     # Launches that are made to be timed must not be in a trace of somebody else's.
     may_launch = synchronize and not is_recording(platform)
     launch_time = _launch_time(platform) if may_launch else None
-    with platform.preserved(), shared(platform, wanted) as share:
+    with shared(platform, wanted) as share:
         source = share.source
         slowed_launch_time = _launch_time(platform, wanted) if may_launch else None
         log = RangeLog(source.now)
@@ -123,6 +124,11 @@ def _checked(kinds: Collection[str] | None) -> tuple[str, ...]:
 
 def _nothing() -> None:
     pass
+
+
+def _drain(platform: Platform) -> None:
+    with platform.preserved():
+        platform.drain()
 
 
 _launch_times: WeakKeyDictionary[Platform, dict[tuple[str, ...], float]] = WeakKeyDictionary()

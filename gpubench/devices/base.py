@@ -110,6 +110,8 @@ class Stream(Protocol):
     ----------
     label : str
         Says in a note which stream this is, for example ``"CuPy's current stream"``.
+    is_capturing : bool
+        Whether work queued here is captured instead of run.
     """
 
     @property
@@ -117,6 +119,9 @@ class Stream(Protocol):
 
     @property
     def device(self) -> Device: ...
+
+    @property
+    def is_capturing(self) -> bool: ...
 
     def record(self, event: Event) -> None:
         """Queue `event` behind the work queued so far."""

@@ -16,7 +16,8 @@ from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, 
 from gpubench.devices.cuda_gate import CudaGate, kernels
 from gpubench.devices.cupti import record_kernels
 from gpubench.devices.cupti_source import CuptiSource
-from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size, used_devices
+from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size
+from gpubench.devices.primary_contexts import devices_with_context
 from gpubench.errors import UnsupportedError
 
 
@@ -64,6 +65,14 @@ class CudaStream:
         arguments = (gate.address, np.uint32(gate.ticket), np.uint64(GATE_DEADLINE * 1e9))
         self.device.hold_kernel.linear_launch(1, arguments, stream=self)
 
+    @property
+    def is_capturing(self) -> bool:
+        """Whether work queued here is captured instead of run."""
+        try:
+            return bool(self._runtime.streamIsCapturing(self.ptr))
+        except self._runtime.CUDARuntimeError:  # another stream is, and this one is the null stream
+            return True
+
     def synchronize(self) -> None:
         """Wait until all work queued so far is done."""
         self._runtime.setDevice(self.device.id)
@@ -74,6 +83,7 @@ class CudaContext:
     """Every stream of this process on one device, through the driver's context events."""
 
     label = "every stream"
+    is_capturing = False
 
     def __init__(self, device: CudaDevice) -> None:
         import cupy
@@ -332,16 +342,13 @@ class CudaPlatform:
 
     def drain(self) -> None:
         """Wait until every device that this process uses is idle."""
-        try:
-            used = used_devices(len(self._devices))
-        except UnsupportedError:
-            used = [self.current_device()]
-        for device_id in used:
+        used = devices_with_context()
+        for device_id in [self.current_device()] if used is None else used:
             self._devices[device_id].synchronize()
 
     def activity_source(self) -> CuptiSource:
         """Open a source of activity records: CUPTI."""
-        return CuptiSource(len(self._devices))
+        return CuptiSource()
 
     def gate(self) -> CudaGate:
         """Return this thread's gate, open."""

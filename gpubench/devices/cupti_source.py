@@ -138,7 +138,7 @@ class CuptiSource:
         If CUPTI can't be used, or not now; the message says why.
     """
 
-    def __init__(self, n_devices: int) -> None:
+    def __init__(self) -> None:
         refuse_beside_pytorchs_profiler()
         self._cupti = cupti = load_cupti()
         self._enabled: list[int] = []
@@ -155,7 +155,7 @@ class CuptiSource:
                     layouts(cupti),
                     _read_string,
                     functools.partial(_call_name, cupti),
-                    _null_streams(cupti, n_devices),
+                    _null_streams(cupti),
                     self._names,
                 )
                 self._delivery.register()
@@ -248,10 +248,10 @@ def _call_name(cupti: Any, kind: int, number: int) -> str:
     return re.sub(r"_v\d{4,}$", "", name)
 
 
-def _null_streams(cupti: Any, n_devices: int) -> dict[int, int]:
+def _null_streams(cupti: Any) -> dict[int, int]:
     """Return CUPTI's number of each context's null stream, as far as it can be told."""
     try:
-        with used_contexts(n_devices) as contexts:
+        with used_contexts() as contexts:
             return {cupti.get_context_id(c): cupti.get_stream_id_ex(c, 0, 0) for c in contexts}
     except Exception:  # noqa: BLE001  # what is worth recording doesn't hang on it
         return {}

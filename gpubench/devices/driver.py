@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gpubench.devices.primary_contexts import devices_with_context
 from gpubench.errors import UnsupportedError
 
 
@@ -26,21 +27,9 @@ def driver_api() -> Any:
     return driver
 
 
-def used_devices(count: int) -> list[int]:
-    """Return which of the first `count` devices this process has a context on.
-
-    Raises
-    ------
-    UnsupportedError
-        If cuda-bindings or the driver can't tell.
-    """
-    driver = driver_api()
-    return [i for i in range(count) if _ask(driver, "cuDevicePrimaryCtxGetState", i)[1]]
-
-
 @contextmanager
-def used_contexts(count: int) -> Iterator[list[int]]:
-    """Lend the contexts that this process has on the first `count` devices, by their handles.
+def used_contexts() -> Iterator[list[int]]:
+    """Lend the primary contexts that this process has, by their handles.
 
     Raises
     ------
@@ -48,7 +37,7 @@ def used_contexts(count: int) -> Iterator[list[int]]:
         If cuda-bindings or the driver can't tell.
     """
     driver = driver_api()
-    used = used_devices(count)
+    used = sorted(devices_with_context() or ())
     contexts = [int(_ask(driver, "cuDevicePrimaryCtxRetain", device)[0]) for device in used]
     try:
         yield contexts

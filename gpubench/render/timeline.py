@@ -14,6 +14,7 @@ from os import PathLike
 import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
+from gpubench.activity.notes import recording_notes
 from gpubench.activity.recording import Recording
 from gpubench.activity.rows import KINDS, SLICE, Row, groups, rows, table
 from gpubench.activity.summary import IntArray, device_totals
@@ -32,11 +33,8 @@ _MOST_RECORDS = 200_000
 _NAME_HEAD, _NAME_TAIL = 700, 300
 """Characters that are kept of a longer name."""
 
-_SCRIPTS = (
-    "records.js", "view.js", "colours.js", "text.js", "drawing.js", "axis.js", "search.js",
-    "acting.js",
-)  # fmt: skip
-"""Parts of one module: what they declare at their top is in the scope of all."""
+_SCRIPTS = ("records", "view", "colours", "text", "drawing", "axis", "search", "acting")
+"""The parts of the page's one module, in their order: all see what one declares at its top."""
 
 _TABLES = ("activities", "calls", "ranges", "compilations")
 
@@ -72,7 +70,7 @@ def _page(recording: Recording) -> str:
         "notes": "\n".join(notes),
         "recording": _embedded(_data(shown, shares)),
         "style": _file("style.css"),
-        "script": "\n".join(map(_file, _SCRIPTS)),
+        "script": "\n".join(_file(f"{part}.js") for part in _SCRIPTS),
     }
     # In one pass: a name in the recording may look like a place to fill.
     return re.sub("@@([a-z]+)@@", lambda place: parts[place[1]], _file("page.html"))
@@ -126,8 +124,7 @@ def _notes(recording: Recording, shown: Recording) -> list[str]:
             f"Only the first {n_shown:,} of {total:,} records are on this page, those of the first "
             f"{format_time(shown.duration / 1e9)}. Trace.export_chrome_trace writes all of them."
         )
-    if recording.n_dropped:
-        notes.append(f"{recording.n_dropped:,} records were lost for want of room.")
+    notes.extend(f"{note.message} {note.advice}" for note in recording_notes(recording))
     return notes
 
 

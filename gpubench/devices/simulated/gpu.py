@@ -33,6 +33,7 @@ class EveryStream:
     """All streams of a device, those made later included."""
 
     label = "every stream"
+    is_capturing = False
 
     def __init__(self, device: SimulatedDevice) -> None:
         self.device = device

@@ -8,11 +8,12 @@ function axisTicks() {
   const digits = Math.max(0, Math.ceil(Math.log10(size / step)));
   const times = [];
   for (let time = Math.ceil(left / step) * step; time <= right; time += step) times.push(time);
-  const text = (time) => `${((time - base) / size).toFixed(digits)} ${symbol}`;
+  const sign = base ? "+" : "";
+  const text = (time) => `${sign}${((time - base) / size).toFixed(digits)} ${symbol}`;
   return { times, text, base };
 }
 
-// Labels that would need many digits count from a round time to the left of the view.
+// Labels that would need many digits count from a round time before the view.
 function labelBase(left, right, step) {
   if (Math.max(Math.abs(left), Math.abs(right)) / step < 1e5) return 0;
   const round = 10 ** Math.ceil(Math.log10(right - left));
@@ -30,7 +31,7 @@ function drawAxis({ times, text, base }, width) {
   context.fillStyle = theme.line;
   context.fillRect(0, AXIS - 1, width, 1);
   context.fillStyle = theme.quiet;
-  if (base) context.fillText(`${moment(base)} +`, 12, AXIS / 2);
+  if (base) context.fillText(moment(base), 12, AXIS / 2);
   for (const time of times) {
     const x = Math.round(xOf(time));
     if (x < GUTTER) continue;

@@ -93,9 +93,10 @@ function launchFacts(item) {
 
 function callFacts(item, status) {
   const launched = launches.get(item) ?? [];
-  const text = launched.length === 1 ? nameOf(launched[0]) : `${counted(launched.length)} activities`;
+  const { length } = launched;
+  const text = length === 1 ? nameOf(launched[0]) : `${counted(length)} activities`;
   return [
-    ...(launched.length ? [["launched", text]] : []),
+    ...(length ? [["launched", text]] : []),
     ...(status ? [["status", `error ${status}`]] : []),
   ];
 }

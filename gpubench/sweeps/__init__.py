@@ -1,0 +1,1 @@
+"""Sweeps: a function, or regions of it, measured in many configurations."""
