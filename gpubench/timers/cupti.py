@@ -28,6 +28,11 @@ _SAMPLES_PER_COLLECTION = 64
 _external_ids = itertools.count(1)
 
 
+def next_external_id() -> int:
+    """Return an external id that is nobody else's in this process."""
+    return next(_external_ids)
+
+
 class CuptiTimer:
     """Read the times of calls that another timer makes from the records of what they caused.
 
@@ -65,7 +70,7 @@ class CuptiTimer:
         ids: list[int] = []
 
         def linked() -> None:
-            ids.append(next(_external_ids))
+            ids.append(next_external_id())
             source.push(ids[-1])
             try:
                 call()
@@ -73,7 +78,7 @@ class CuptiTimer:
                 source.pop()
 
         self._share.collect()
-        source.push(next(_external_ids))  # for what is launched around the calls
+        source.push(next_external_id())  # for what is launched around the calls
         try:
             takes: list[Samples] = []
             while len(ids) < n and all(
