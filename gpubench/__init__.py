@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpubench.accelerator import Accelerators, accelerators, use_accelerators
     from gpubench.activity.recorder import record_activity
-    from gpubench.activity.scoped_timer import ScopedTimer
-    from gpubench.activity.timing import (
+    from gpubench.activity.scope.scoped_timer import ScopedTimer
+    from gpubench.activity.scope.timing import (
         TIMING_ALL,
         TIMING_GRAPH,
         TIMING_KERNEL,
@@ -63,13 +63,13 @@ _HOMES = {
     "MissingExtraError": "errors",
     "Note": "notes",
     "RunComparison": "comparison",
-    "ScopedTimer": "activity.scoped_timer",
+    "ScopedTimer": "activity.scope.scoped_timer",
     "Statistics": "stats",
-    "TIMING_ALL": "activity.timing",
-    "TIMING_GRAPH": "activity.timing",
-    "TIMING_KERNEL": "activity.timing",
-    "TIMING_MEMCPY": "activity.timing",
-    "TIMING_MEMSET": "activity.timing",
+    "TIMING_ALL": "activity.scope.timing",
+    "TIMING_GRAPH": "activity.scope.timing",
+    "TIMING_KERNEL": "activity.scope.timing",
+    "TIMING_MEMCPY": "activity.scope.timing",
+    "TIMING_MEMSET": "activity.scope.timing",
     "Trace": "activity.trace",
     "UnsupportedError": "errors",
     "accelerators": "accelerator",
@@ -86,9 +86,9 @@ _HOMES = {
     "simulated_gpu": "devices.simulated",
     "table": "render.table",
     "time_range": "ranges",
-    "timing_begin": "activity.timing",
-    "timing_end": "activity.timing",
-    "timing_print": "activity.timing",
+    "timing_begin": "activity.scope.timing",
+    "timing_end": "activity.scope.timing",
+    "timing_print": "activity.scope.timing",
     "use_accelerators": "accelerator",
     "watch_compilations": "compilation",
 }

@@ -11,7 +11,7 @@ import pytest
 from example_recordings import MAIN, Recorded
 
 from gpubench.activity.diagnosis import diagnose
-from gpubench.activity.rules import RULES
+from gpubench.activity.diagnosis.rules import RULES
 from gpubench.devices.records import CALL
 from gpubench.notes import Note
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from example_recordings import Recorded
 
-from gpubench.activity.idleness import idle_gaps
-from gpubench.activity.intervals import union
-from gpubench.activity.serialization import serialization
+from gpubench.activity.diagnosis.idleness import idle_gaps
+from gpubench.activity.diagnosis.intervals import union
+from gpubench.activity.diagnosis.serialization import serialization
 
 LENGTH = 300
 

@@ -1,15 +1,16 @@
 """Which devices there are, why there is none, and what NVML says of one."""
 
 import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
+from fake_nvml import FakeNvml
 
 import gpubench
 from gpubench import benchmark
 from gpubench.devices import current_platform
 from gpubench.devices.host import HostPlatform
-from gpubench.devices.nvml import DeviceState, read_state
+from gpubench.devices.nvml import DeviceState, find_sensors, read_state
 
 
 def reason():
@@ -145,63 +146,30 @@ class TestHostPlatform:
             assert go_home() is None
 
 
-class NVMLError(Exception):
-    pass
-
-
-class NVMLNotFoundError(NVMLError):
-    pass
-
-
-def fake_nvml(reasons=0, missing=()):
-    """A pynvml with one device, at PCI address 1:2:3, some of whose functions fail."""
-    nvml = ModuleType("pynvml")
-
-    def by_address(address):
-        if address != b"1:2:3":
-            raise NVMLNotFoundError
-        return "handle"
-
-    functions = {
-        "nvmlInit": lambda: None,
-        "nvmlDeviceGetHandleByPciBusId": by_address,
-        "nvmlDeviceGetCurrentClocksThrottleReasons": lambda handle: reasons,
-        "nvmlDeviceGetClockInfo": lambda handle, clock: {0: 1980, 1: 2619}[clock],
-        "nvmlDeviceGetTemperature": lambda handle, sensor: 41,
-    }
-
-    def fail(*args):
-        raise NVMLNotFoundError
-
-    vars(nvml).update(functions, **dict.fromkeys(missing, fail))
-    vars(nvml).update(
-        NVMLError=NVMLError,
-        NVML_CLOCK_SM=0,
-        NVML_CLOCK_MEM=1,
-        NVML_TEMPERATURE_GPU=0,
-        nvmlClocksThrottleReasonNone=0x0,
-        nvmlClocksThrottleReasonGpuIdle=0x1,
-        nvmlClocksThrottleReasonApplicationsClocksSetting=0x2,
-        nvmlClocksThrottleReasonUserDefinedClocks=0x2,
-        nvmlClocksThrottleReasonSwPowerCap=0x4,
-        nvmlClocksThrottleReasonHwThermalSlowdown=0x40,
-        nvmlClocksThrottleReasonAll=0x47,
-    )
-    return nvml
-
-
 class TestNvml:
     @pytest.fixture
     def nvml(self, monkeypatch):
         def install(**options):
-            monkeypatch.setitem(sys.modules, "pynvml", fake_nvml(**options))
+            fake = FakeNvml(**options)
+            monkeypatch.setitem(sys.modules, "pynvml", fake)
+            return fake
 
         return install
+
+    def test_the_fake_has_the_names_of_the_real_one(self):
+        real = vars(pytest.importorskip("pynvml"))
+        names = [name for name in dir(FakeNvml()) if name.lower().startswith("nvml")]
+        assert len(names) > 20
+        assert [n for n in names if n not in real] == []
 
     def test_a_state_in_hertz_and_degrees(self, nvml):
         nvml()
         assert read_state("1:2:3") == DeviceState(
-            sm_clock=1.98e9, memory_clock=2.619e9, temperature=41.0, throttle_reasons=()
+            sm_clock=1.98e9,
+            memory_clock=2.619e9,
+            temperature=41.0,
+            throttle_reasons=(),
+            thermal_margin=46.0,
         )
 
     @pytest.mark.parametrize(
@@ -235,6 +203,68 @@ class TestNvml:
     def test_without_the_package_it_is_unknown(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "pynvml", None)
         assert read_state("1:2:3") is None
+
+    @pytest.mark.parametrize(
+        ("missing", "margin"),
+        [
+            ((), 46.0),
+            (("nvmlDeviceGetMarginTemperature",), 90.0 - 41.0),
+            (("nvmlDeviceGetMarginTemperature", "nvmlDeviceGetTemperatureThreshold"), None),
+        ],
+    )
+    def test_the_margin_is_told_or_follows_from_the_threshold_or_is_unknown(
+        self, nvml, missing, margin
+    ):
+        nvml(missing=missing)
+        assert read_state("1:2:3").thermal_margin == margin
+
+    def test_a_function_that_an_old_package_lacks_is_like_one_that_fails(self, nvml):
+        nvml(nvmlDeviceGetMarginTemperature=None)
+        assert read_state("1:2:3").thermal_margin == 90.0 - 41.0
+
+    def test_sensors_are_in_the_units_of_the_si(self, nvml):
+        nvml(reasons=0x44)
+        sensors = find_sensors("1:2:3")
+        assert sensors.driver() == "570.1"
+        assert sensors.sm_clock() == 1.98e9
+        assert sensors.memory_clock() == 2.619e9
+        assert sensors.temperature() == 41.0
+        assert sensors.thermal_margin() == 46.0
+        assert sensors.power() == pytest.approx(71.16)
+        assert sensors.energy() == pytest.approx(5.0)
+        assert sensors.memory_used_bytes() == 3 * 2**30
+        assert sensors.throttle_reasons() == ("HwThermalSlowdown", "SwPowerCap")
+
+    def test_a_driver_version_in_bytes_is_text_too(self, nvml):
+        nvml(nvmlSystemGetDriverVersion=lambda: b"450.80")
+        assert find_sensors("1:2:3").driver() == "450.80"
+
+    @pytest.mark.parametrize(
+        ("address", "options", "message"),
+        [
+            ("", {}, "the device is not on the PCI bus, so NVML doesn't know it"),
+            ("3:2:1", {}, "nvmlDeviceGetHandleByPciBusId failed: Not Found"),
+            ("1:2:3", {"missing": ("nvmlInit",)}, "nvmlInit failed: Not Found"),
+            ("1:2:3", {"nvmlInit": None}, "nvidia-ml-py has no nvmlInit; upgrade it"),
+        ],
+    )
+    def test_why_there_are_no_sensors(self, nvml, address, options, message):
+        nvml(**options)
+        with pytest.raises(gpubench.UnsupportedError) as caught:
+            find_sensors(address)
+        assert str(caught.value) == message
+
+    def test_why_there_are_none_without_the_package(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "pynvml", None)
+        with pytest.raises(gpubench.UnsupportedError, match="pip install nvidia-ml-py"):
+            find_sensors("1:2:3")
+
+    def test_one_sensor_may_be_missing(self, nvml):
+        nvml(missing=("nvmlDeviceGetPowerUsage",))
+        sensors = find_sensors("1:2:3")
+        assert sensors.energy() == pytest.approx(5.0)
+        with pytest.raises(gpubench.UnsupportedError, match="nvmlDeviceGetPowerUsage failed"):
+            sensors.power()
 
     def test_states_make_notes_and_stand_in_the_environment(self, nvml, gpu, monkeypatch):
         nvml(reasons=0x4)

@@ -12,9 +12,9 @@ from types import MappingProxyType, SimpleNamespace
 import pytest
 from printed_times import printed
 
-from gpubench.activity import timed_block
-from gpubench.activity.scoped_timer import ScopedTimer
-from gpubench.activity.timing import TIMING_ALL
+from gpubench.activity.scope import timed_block
+from gpubench.activity.scope.scoped_timer import ScopedTimer
+from gpubench.activity.scope.timing import TIMING_ALL
 from gpubench.errors import ArgumentError, UnsupportedError
 
 

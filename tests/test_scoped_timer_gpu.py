@@ -8,9 +8,9 @@ from printed_times import printed
 from recording import Recorder
 
 import gpubench
-from gpubench.activity import timed_block
-from gpubench.activity.scoped_timer import ScopedTimer
-from gpubench.activity.timing import TIMING_ALL, TIMING_GRAPH, TIMING_KERNEL, TIMING_MEMCPY
+from gpubench.activity.scope import timed_block
+from gpubench.activity.scope.scoped_timer import ScopedTimer
+from gpubench.activity.scope.timing import TIMING_ALL, TIMING_GRAPH, TIMING_KERNEL, TIMING_MEMCPY
 from gpubench.devices import contexts, primary_contexts
 from gpubench.errors import UnsupportedError
 from gpubench.ranges import recording as range_recording

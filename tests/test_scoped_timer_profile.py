@@ -8,7 +8,7 @@ import time
 import pytest
 from printed_times import printed
 
-from gpubench.activity.scoped_timer import ScopedTimer
+from gpubench.activity.scope.scoped_timer import ScopedTimer
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import pytest
 from example_recordings import Recorded
 
 import gpubench
-from gpubench.activity import timing
-from gpubench.activity.timing import (
+from gpubench.activity.scope import timing
+from gpubench.activity.scope.timing import (
     TIMING_ALL,
     TIMING_GRAPH,
     TIMING_KERNEL,

@@ -19,8 +19,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.activity.recording import Recording
-from gpubench.activity.rows import KINDS, Row, groups, rows, table
+from gpubench.activity.recording import KINDS, Recording
+from gpubench.activity.rows import Row, groups, rows, table
 from gpubench.devices.records import (
     ACTIVITY_KINDS,
     CALL_KINDS,

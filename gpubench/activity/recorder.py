@@ -12,19 +12,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpubench.activity.assembly import assemble
+from gpubench.activity.recording import KINDS
 from gpubench.activity.trace import Trace
 from gpubench.arguments import one_of
 from gpubench.compilation import watch_compilations
 from gpubench.devices import current_platform
 from gpubench.devices.base import Platform
-from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS
 from gpubench.devices.sharing import is_recording, shared
 from gpubench.errors import ArgumentError
 from gpubench.ranges.covering import settle
 from gpubench.ranges.recording import RangeLog, logged
-
-KINDS = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "compilation")
-"""What can be recorded."""
 
 _N_LAUNCHES = 200
 

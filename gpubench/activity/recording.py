@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpubench.devices.records import ACTIVITY_KINDS, RecordArray
+from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS, RecordArray
+
+KINDS = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "compilation")
+"""What can be recorded."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -21,8 +24,7 @@ class Recording:
     begin, end : int
         When the block began and ended, with its synchronizations.
     kinds : tuple of str
-        What was recorded, of ``"kernel"``, ``"memcpy"``, ``"memset"``, ``"runtime"``,
-        ``"driver"``, ``"range"`` and ``"compilation"``.
+        What was recorded, of `KINDS`.
     activities : ndarray of `ACTIVITY`, shape (n,)
         What the devices did, by start.
     calls : ndarray of `CALL`, shape (n,)

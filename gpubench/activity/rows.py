@@ -9,11 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.activity.recording import Recording
+from gpubench.activity.recording import KINDS, Recording
 from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS, RecordArray
-
-KINDS = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "compilation")
-"""What can be drawn; the column ``kind`` of `SLICE` is an index into this."""
 
 SLICE = np.dtype(
     [
@@ -25,8 +22,8 @@ SLICE = np.dtype(
         ("depth", "i4"),
     ]
 )
-"""One record in its row. ``index`` is its place in the recording's array, which `table` tells;
-``depth`` is how many others of the row it lies in."""
+"""One record in its row. ``kind`` is an index into `KINDS`; ``index`` is its place in the
+recording's array, which `table` tells; ``depth`` is how many others of the row it lies in."""
 
 _BATCH = 4096
 

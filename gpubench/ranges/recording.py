@@ -117,6 +117,7 @@ def annotate(label: Label) -> Annotation:
 def logged(log: RangeLog) -> Iterator[None]:
     """Keep a log of the ranges and marks of all threads while the block runs."""
     global logs  # noqa: PLW0603
+    backend()  # which the first range would otherwise import, at the log's expense
     logs = (*logs, log)
     try:
         yield

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.recfunctions import repack_fields
 
 from gpubench.activity.notes import recording_notes
-from gpubench.activity.recording import Recording
-from gpubench.activity.rows import KINDS, SLICE, Row, groups, rows, table
+from gpubench.activity.recording import KINDS, Recording
+from gpubench.activity.rows import SLICE, Row, groups, rows, table
 from gpubench.activity.summary import IntArray, device_totals
 from gpubench.devices.records import (
     ACTIVITY_KINDS,

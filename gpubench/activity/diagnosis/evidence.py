@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from gpubench.activity.findings import Finding
-from gpubench.activity.idleness import CAUSES, idle_gaps
-from gpubench.activity.intervals import Integers, Intervals, union
+from gpubench.activity.diagnosis.findings import Finding
+from gpubench.activity.diagnosis.idleness import CAUSES, idle_gaps
+from gpubench.activity.diagnosis.intervals import Integers, Intervals, union
 from gpubench.activity.recording import Recording
 from gpubench.devices.records import RecordArray
 from gpubench.render.names import short_names

@@ -16,8 +16,8 @@ from typing import NamedTuple, SupportsIndex
 
 import numpy as np
 
-from gpubench.activity.gpu_clock import wait_for_gpus
 from gpubench.activity.recording import Recording
+from gpubench.activity.scope.gpu_clock import wait_for_gpus
 from gpubench.arguments import whole_number
 from gpubench.devices.records import ACTIVITY_KINDS, RecordArray
 from gpubench.errors import UnsupportedError

@@ -10,8 +10,8 @@ from functools import partial
 from types import FrameType
 from typing import ClassVar, SupportsIndex
 
-from gpubench.activity.timed_block import Block, Lap, Settings
-from gpubench.activity.timing import TimingResult
+from gpubench.activity.scope.timed_block import Block, Lap, Settings
+from gpubench.activity.scope.timing import TimingResult
 from gpubench.arguments import text, whole_number
 from gpubench.errors import ArgumentError, UnsupportedError
 from gpubench.ranges import suspension

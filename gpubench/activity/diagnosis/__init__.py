@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from gpubench.activity.evidence import Evidence
-from gpubench.activity.findings import Finding
+from gpubench.activity.diagnosis.evidence import Evidence
+from gpubench.activity.diagnosis.findings import Finding
+from gpubench.activity.diagnosis.rules import RULES
 from gpubench.activity.recording import Recording
-from gpubench.activity.rules import RULES
 
 if TYPE_CHECKING:
     from IPython.lib.pretty import RepresentationPrinter

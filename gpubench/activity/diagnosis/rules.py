@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from gpubench.activity import notes
-from gpubench.activity.copies import copy_waits, pageable
-from gpubench.activity.evidence import Evidence
-from gpubench.activity.findings import Finding
-from gpubench.activity.idleness import LONG_GAP, added_time
-from gpubench.activity.serialization import serialization
+from gpubench.activity.diagnosis.copies import copy_waits, pageable
+from gpubench.activity.diagnosis.evidence import Evidence
+from gpubench.activity.diagnosis.findings import Finding
+from gpubench.activity.diagnosis.idleness import LONG_GAP, added_time
+from gpubench.activity.diagnosis.serialization import serialization
 from gpubench.devices.records import ACTIVITY_KINDS
 from gpubench.render.units import format_time
 

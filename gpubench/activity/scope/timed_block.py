@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter_ns
 
-from gpubench.activity.gpu_clock import Moment, current_clock, wait_for_gpus
-from gpubench.activity.host_profile import HostProfile
-from gpubench.activity.timing import TimingResult, asked_for, timed_activities, timing_print
+from gpubench.activity.scope.gpu_clock import Moment, current_clock, wait_for_gpus
+from gpubench.activity.scope.host_profile import HostProfile
+from gpubench.activity.scope.timing import TimingResult, asked_for, timed_activities, timing_print
 from gpubench.errors import UnsupportedError
 from gpubench.ranges.annotation import time_range
 

@@ -1,0 +1,1 @@
+"""Timers of blocks, as NVIDIA Warp has them, for the work of any framework."""
