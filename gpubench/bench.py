@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from gpubench import arguments, notes
 from gpubench.activity.kernels import KernelNames, kernel_names
@@ -19,7 +19,7 @@ from gpubench.devices.nvml import DeviceState, read_state
 from gpubench.devices.sharing import Share, shared
 from gpubench.environment import describe_environment
 from gpubench.errors import ArgumentError, UnsupportedError
-from gpubench.notes import Evidence, diagnose
+from gpubench.notes import Evidence, Note, diagnose
 from gpubench.result import BenchmarkResult
 from gpubench.sampling import Collected
 from gpubench.session import Session
@@ -61,6 +61,31 @@ def _merged(seen: Sequence[Conditions]) -> Conditions:
     )
 
 
+class Measured(Protocol):
+    """What a session says of its measuring; all as in `BenchmarkResult`."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def samples_per_gate(self) -> int: ...
+    @property
+    def floor(self) -> float | None: ...
+    @property
+    def clock_step(self) -> float | None: ...
+    @property
+    def n_warmup(self) -> int: ...
+    @property
+    def n_expired(self) -> int: ...
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+    @property
+    def first_call_time(self) -> float | None: ...
+    @property
+    def first_call_compile_time(self) -> float | None: ...
+    @property
+    def first_compilations(self) -> tuple[Compilation, ...] | None: ...
+
+
 class Bench:
     """Devices to measure on; inside the ``with`` block they are set up, after it put back.
 
@@ -77,6 +102,12 @@ class Bench:
     ----------
     platform : Platform
         Which machine this is.
+    devices : tuple of Device
+        Those that are timed; none without a GPU.
+    share : Share or None
+        Their activity records, if the method reads them.
+    go_home : callable
+        Makes the caller's device current, inside the block.
 
     Raises
     ------
@@ -95,17 +126,17 @@ class Bench:
         self.method = arguments.one_of("method", method, METHODS)
         self._cache = arguments.one_of("cache", cache, CACHES)
         self.platform = current_platform()
-        self._devices = _find_devices(self.platform, devices, method)
-        self._share: Share | None = None
+        self.devices = _find_devices(self.platform, devices, method)
+        self.share: Share | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Bench:
         with ExitStack() as stack:
-            self._go_home = stack.enter_context(self.platform.preserved())
-            cold = self._devices if self._cache == "cold" else ()
+            self.go_home = stack.enter_context(self.platform.preserved())
+            cold = self.devices if self._cache == "cold" else ()
             self._flushes = [stack.enter_context(device.cold_cache()) for device in cold]
             if self.method == "cupti":
-                self._share = stack.enter_context(shared(self.platform, RECORDED))
+                self.share = stack.enter_context(shared(self.platform, RECORDED))
             self._stack = stack.pop_all()
         return self
 
@@ -125,41 +156,51 @@ class Bench:
         setup: Callable[[], object] | None = None,
     ) -> Session:
         """Prepare to measure a call here."""
-        call = TimedCall(func, args, kwargs, setup, self._flushes, self._devices, self._go_home)
-        return Session(call, self.platform, self._devices, self._go_home, self._share)
+        call = self.call(func, args, kwargs, setup)
+        return Session(call, self.platform, self.devices, self.go_home, self.share)
+
+    def call(
+        self,
+        func: Callable[..., object],
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        setup: Callable[[], object] | None = None,
+    ) -> TimedCall:
+        """Bind a function to its arguments and to what has to happen here before each call."""
+        return TimedCall(func, args, kwargs, setup, self._flushes, self.devices, self.go_home)
 
     def kernels(self, call: Callable[[], object]) -> KernelNames:
         """Return the kernels that a call runs on the first of the devices."""
-        if not self._devices:
+        if not self.devices:
             return KernelNames(reason="there is no GPU")
-        return kernel_names(call, self._devices[0])
+        return kernel_names(call, self.devices[0])
 
     @contextmanager
     def watched(self) -> Iterator[list[Conditions]]:
         """Observe the devices over the block; at its end what happened is in the list."""
         seen: list[Conditions] = []
         pool_before, before = self._reserved_bytes(), self._states()
-        self._go_home()
+        self.go_home()
         with watch_compilations() as log:
             yield seen
         growth = self._reserved_bytes() - pool_before
         states = tuple(zip(before, self._states(), strict=True))
-        self._go_home()
+        self.go_home()
         seen.append(Conditions(growth, states, tuple(log)))
 
     def _reserved_bytes(self) -> int:
-        return sum(device.reserved_bytes() for device in self._devices)
+        return sum(device.reserved_bytes() for device in self.devices)
 
     def _states(self) -> list[DeviceState | None]:
-        return [read_state(device.properties.pci_bus_id) for device in self._devices]
+        return [read_state(device.properties.pci_bus_id) for device in self.devices]
 
     def result(
-        self, name: str, session: Session, collected: Collected, seen: Sequence[Conditions]
+        self, name: str, session: Measured, collected: Collected, seen: Sequence[Conditions]
     ) -> BenchmarkResult:
-        """Make the result of a session that was held here, with what was seen meanwhile."""
+        """Make the result of what was measured here, with what was seen meanwhile."""
         conditions = _merged(seen)
         cpu_times, gpu_times = collected.arrays()
-        timed = self._devices if len(gpu_times) else ()
+        timed = self.devices if len(gpu_times) else ()
         evidence = Evidence(
             method=session.method,
             asked=self.method,
@@ -179,7 +220,7 @@ class Bench:
         found = list(session.notes)
         if isinstance(self.platform, HostPlatform) and self.method == "auto":
             found.append(notes.no_gpu(self.platform.reason))
-        if self._cache == "cold" and not self._devices:
+        if self._cache == "cold" and not self.devices:
             found.append(notes.cold_without_gpu())
         if collected.stopped_by == "interrupted":
             found.append(notes.interrupted(evidence.cpu.n))
@@ -201,7 +242,7 @@ class Bench:
             compilations=(*(session.first_compilations or ()), *conditions.compilations),
             stopped_by=collected.stopped_by,
             notes=(*found, *diagnose(evidence)),
-            environment=describe_environment(self.platform, self._devices, conditions.states),
+            environment=describe_environment(self.platform, self.devices, conditions.states),
         )
 
 

@@ -9,7 +9,7 @@ import gpubench
 from gpubench import UnsupportedError, benchmark
 from gpubench.devices.records import ACTIVITY, LINK, Records
 from gpubench.devices.sharing import is_recording
-from gpubench.timers.cupti import _external_ids_of, _spans
+from gpubench.timers.attribution import external_ids, spans
 
 
 @pytest.fixture
@@ -180,7 +180,7 @@ class TestSpans:
         activities = np.zeros(len(intervals), ACTIVITY)
         for row, (start, end) in zip(activities, intervals, strict=True):
             row["start"], row["end"] = start, end
-        span, busy = _spans(activities, np.array(place, int), n)
+        span, busy = spans(activities, np.array(place, int), n)
         return (span * 1e9).round().tolist(), (busy * 1e9).round().tolist()
 
     @pytest.mark.parametrize(
@@ -207,5 +207,5 @@ def test_links_decide_and_nothing_else():
     links["correlation_id"], links["external_id"] = [2, 1, 3], [20, 10, 30]
     none = Records.joined([], [], 0)
     records = Records(activities, none.calls, none.ranges, links, [])
-    assert _external_ids_of(records).tolist() == [30, 10, 20, 0]
-    assert _external_ids_of(Records.joined([], [], 0)).tolist() == []
+    assert external_ids(records).tolist() == [30, 10, 20, 0]
+    assert external_ids(Records.joined([], [], 0)).tolist() == []

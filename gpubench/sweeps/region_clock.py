@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 
 from gpubench.devices.base import Device, Event, Gate, Platform, Stream
 from gpubench.devices.sharing import Share
-from gpubench.errors import UnsupportedError
 from gpubench.sweeps.regions import annotate
-from gpubench.timers.cupti import next_external_id
+from gpubench.timers.attribution import next_external_id
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,36 @@ class Way:
     everywhere: bool = False
 
 
-@dataclass(eq=False)
-class Span:
-    """Two events on one stream."""
+EVERYWHERE = -1
+"""The slot of all streams of a device together; the current ones are numbered from 0."""
 
+
+@dataclass(frozen=True)
+class Span:
+    """Two events on one of a device's streams.
+
+    Attributes
+    ----------
+    device : int
+        The device's id.
+    slot : int
+        Which of its streams, or `EVERYWHERE`.
+    stream : Stream
+        The stream.
+    start, end : Event
+        The events.
+    """
+
+    device: int
+    slot: int
     stream: Stream
     start: Event
     end: Event
+
+    @property
+    def time(self) -> float:
+        """Seconds between the two, once both have happened."""
+        return self.end.seconds_since(self.start)
 
 
 @dataclass(eq=False)
@@ -53,39 +74,58 @@ class Entry:
 
     Attributes
     ----------
+    region : annotate
+        The region.
     name : str
-        The region's.
-    outer_names : tuple of str
-        Of the regions around it in its thread.
+        Its name.
+    outer : tuple of Entry
+        Those around it in its thread, the innermost last.
+    spans : tuple of Span
+        Its events; none of them has happened before the devices are idle.
     cpu_time : float
         Seconds of the host.
-    spans : list of Span
-        Events on its streams.
     external_ids : list of int
-        What its calls and those of regions inside are linked to.
-    has_expired : callable
-        Whether its gate's deadline passed; to be asked when the devices are idle.
+        What its calls, and those of the regions inside, are linked to.
     """
 
     region: annotate
     name: str
-    outer_names: tuple[str, ...]
+    outer: tuple[Entry, ...]
+    spans: tuple[Span, ...] = ()
     cpu_time: float = 0.0
-    spans: list[Span] = field(default_factory=list)
     external_ids: list[int] = field(default_factory=list)
-    gate: Gate | None = None
-    closing: int = 0
     begin: int = 0
+    _gate: Gate | None = None
+    _closing: int = 0
 
     @property
     def is_nested_in_itself(self) -> bool:
         """Whether an entry of the same name around it counts its time already."""
-        return self.name in self.outer_names
+        return any(outer.name == self.name for outer in self.outer)
+
+    @property
+    def holder(self) -> Entry | None:
+        """The entry whose gate holds this one's streams: itself, one around it, or none."""
+        return next((entry for entry in (*self.outer, self) if entry._gate is not None), None)
 
     @property
     def has_expired(self) -> bool:
-        """Whether its gate's deadline passed; to be asked when the devices are idle."""
-        return self.gate is not None and self.gate.has_expired(self.closing)
+        """Whether the deadline of the gate passed; to be asked when the devices are idle."""
+        holder = self.holder
+        return (
+            holder is not None
+            and holder._gate is not None
+            and holder._gate.has_expired(holder._closing)
+        )
+
+    def close(self, gate: Gate) -> None:
+        """Close a gate for this entry."""
+        self._gate, self._closing = gate, gate.close()
+
+    def open(self) -> None:
+        """Open the gate that was closed for this entry, if one was."""
+        if self._gate is not None:
+            self._gate.open()
 
 
 class EventClock:
@@ -124,7 +164,7 @@ class EventClock:
         self._usual = usual
         self._share = share
         self._local = threading.local()
-        self._gates: list[Gate] = []
+        self._unfinished: list[Entry] = []
         self.entries: list[Entry] = []
 
     def _stack(self) -> list[Entry]:
@@ -136,14 +176,15 @@ class EventClock:
     def enter(self, region: annotate, name: str) -> None:
         """Begin to time a region, in the thread that calls."""
         stack = self._stack()
-        entry = Entry(region, name, tuple(outer.name for outer in stack))
+        entry = Entry(region, name, tuple(stack))
         if self._devices:
             with self._platform.preserved():
-                self._begin_spans(entry, is_held=any(outer.gate for outer in stack))
+                self._begin(entry)
         if self._share is not None:
             entry.external_ids.append(next_external_id())
             self._share.source.push(entry.external_ids[0])
         stack.append(entry)
+        self._unfinished.append(entry)
         entry.begin = perf_counter_ns()
 
     def leave(self, region: annotate) -> None:
@@ -155,49 +196,52 @@ class EventClock:
         if entry is None:
             return
         stack.remove(entry)
+        self._unfinished.remove(entry)
         entry.cpu_time = (now - entry.begin) * 1e-9
-        if self._share is not None:
-            self._share.source.pop()
-            if stack:
-                stack[-1].external_ids += entry.external_ids
         try:
-            with self._platform.preserved():
-                for span in reversed(entry.spans):
-                    span.stream.record(span.end)
+            if self._share is not None:
+                self._share.source.pop()
+                if stack:
+                    stack[-1].external_ids += entry.external_ids
+            if entry.spans:
+                with self._platform.preserved():
+                    for span in reversed(entry.spans):
+                        span.stream.record(span.end)
         finally:
-            if entry.gate is not None:
-                entry.gate.open()
+            entry.open()
         self.entries.append(entry)
 
     def close(self) -> None:
         """Open the gates of entries that were never left."""
-        for gate in self._gates:
-            with suppress(UnsupportedError):
-                gate.open()
+        for entry in self._unfinished:
+            entry.open()
 
-    def _begin_spans(self, entry: Entry, is_held: bool) -> None:
+    def _begin(self, entry: Entry) -> None:
         way = self._ways.get(entry.name, self._usual)
-        streams = [stream for device in self._devices for stream in _streams(device, way)]
-        if way.is_held and not is_held:
-            entry.gate = self._platform.gate()
-            self._gates.append(entry.gate)
-            entry.closing = entry.gate.close()
+        places = [
+            (device, slot, stream)
+            for device in self._devices
+            for slot, stream in _streams(device, way)
+        ]
         try:
-            for stream in streams:
-                if entry.gate is not None:
-                    stream.hold(entry.gate)
-            for stream in streams:
-                create = stream.device.create_event
-                span = Span(stream, create(), create())
-                stream.record(span.start)
-                entry.spans.append(span)
+            if way.is_held and entry.holder is None:
+                gate = self._platform.gate()
+                entry.close(gate)
+                for _, _, stream in places:
+                    stream.hold(gate)
+            spans = [
+                Span(device.id, slot, stream, device.create_event(), device.create_event())
+                for device, slot, stream in places
+            ]
+            for span in spans:
+                span.stream.record(span.start)
+            entry.spans = tuple(spans)
         except BaseException:
-            if entry.gate is not None:
-                entry.gate.open()
+            entry.open()
             raise
 
 
-def _streams(device: Device, way: Way) -> list[Stream]:
-    """Return where a device is timed, outermost first."""
-    outer = [device.every_stream()] if way.everywhere else []
-    return [*outer, *(device.current_streams() if way.on_current else ())]
+def _streams(device: Device, way: Way) -> list[tuple[int, Stream]]:
+    """Return where a device is timed, outermost first, with the slots."""
+    outer = [(EVERYWHERE, device.every_stream())] if way.everywhere else []
+    return [*outer, *enumerate(device.current_streams() if way.on_current else ())]

@@ -25,6 +25,11 @@ class ExpiredError(Exception):
     """The gate's deadline passed while a probed call was being queued."""
 
 
+def works_elsewhere(current_time: float, context_time: float) -> bool:
+    """Whether all streams were busy for over 5 % and 3 us longer than the current ones."""
+    return context_time > current_time * (1 + _SIDE_STREAM_SHARE) + _SIDE_STREAM_TIME
+
+
 @dataclass(frozen=True)
 class Sighting:
     """Where one device worked on the probed calls.
@@ -53,9 +58,8 @@ class Sighting:
 
     @property
     def works_elsewhere(self) -> bool:
-        """Whether the device was busy for well over 5 % and 3 us longer than any candidate."""
-        limit = self.current_time * (1 + _SIDE_STREAM_SHARE) + _SIDE_STREAM_TIME
-        return self.context_time > limit
+        """Whether the device was busy for well longer than any candidate."""
+        return works_elsewhere(self.current_time, self.context_time)
 
     @property
     def stream(self) -> Stream:
