@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     from gpubench.result import BenchmarkResult
     from gpubench.startup import ColdStart, cold_start
     from gpubench.stats import Statistics
+    from gpubench.sweeps.collectors import collect
+    from gpubench.sweeps.configurations import product
+    from gpubench.sweeps.decorator import sweep
+    from gpubench.sweeps.outcome import SweepResult
+    from gpubench.sweeps.regions import annotate
+    from gpubench.sweeps.roofline import Peaks
+    from gpubench.sweeps.thermal import ThermalPolicy
 
 __version__ = "0.1.0"
 
@@ -62,28 +69,35 @@ _HOMES = {
     "KernelCache": "cache",
     "MissingExtraError": "errors",
     "Note": "notes",
+    "Peaks": "sweeps.roofline",
     "RunComparison": "comparison",
     "ScopedTimer": "activity.scope.scoped_timer",
     "Statistics": "stats",
+    "SweepResult": "sweeps.outcome",
     "TIMING_ALL": "activity.scope.timing",
     "TIMING_GRAPH": "activity.scope.timing",
     "TIMING_KERNEL": "activity.scope.timing",
     "TIMING_MEMCPY": "activity.scope.timing",
     "TIMING_MEMSET": "activity.scope.timing",
+    "ThermalPolicy": "sweeps.thermal",
     "Trace": "activity.trace",
     "UnsupportedError": "errors",
     "accelerators": "accelerator",
+    "annotate": "sweeps.regions",
     "benchmark": "measure",
     "cold_start": "startup",
+    "collect": "sweeps.collectors",
     "compare": "comparison",
     "compare_accelerators": "comparison",
     "compare_runs": "comparison",
     "kernel_cache": "cache",
     "mark": "ranges",
     "preload_cutensor": "cutensor",
+    "product": "sweeps.configurations",
     "profile": "ranges",
     "record_activity": "activity.recorder",
     "simulated_gpu": "devices.simulated",
+    "sweep": "sweeps.decorator",
     "table": "render.table",
     "time_range": "ranges",
     "timing_begin": "activity.scope.timing",
@@ -109,23 +123,30 @@ __all__ = [
     "KernelCache",
     "MissingExtraError",
     "Note",
+    "Peaks",
     "RunComparison",
     "ScopedTimer",
     "Statistics",
+    "SweepResult",
+    "ThermalPolicy",
     "Trace",
     "UnsupportedError",
     "accelerators",
+    "annotate",
     "benchmark",
     "cold_start",
+    "collect",
     "compare",
     "compare_accelerators",
     "compare_runs",
     "kernel_cache",
     "mark",
     "preload_cutensor",
+    "product",
     "profile",
     "record_activity",
     "simulated_gpu",
+    "sweep",
     "table",
     "time_range",
     "timing_begin",

@@ -431,6 +431,28 @@ def cold_without_gpu() -> Note:
     return Note("no-cold-cache", "There is no GPU cache to flush, so cache='cold' did nothing.")
 
 
+def sweep_interrupted(n_done: int, n_configs: int) -> Note:
+    """Ctrl-C ended a sweep."""
+    return Note(
+        "sweep-interrupted",
+        f"Ctrl-C ended the sweep after {n_done} of {n_configs} configurations.",
+        "With checkpoint=, a further run goes on from there.",
+    )
+
+
+def waited_for_heat(n_waits: int, waited_time: float, n_timed_out: int, reason: str) -> Note:
+    """Samples waited for a hot GPU, or it couldn't be told whether they had to."""
+    if not waited_time:
+        return Note("thermal-wait", f"Whether the GPU was too hot can't be told: {reason}.")
+    in_vain = f", {n_timed_out} times in vain" if n_timed_out else ""
+    return Note(
+        "thermal-wait",
+        f"Before {n_waits} samples the GPU was let cool, for {format_time(waited_time)} "
+        f"together{in_vain}; at last it was {reason}.",
+        "Better cooling, or a lower power limit that its owner sets, makes such runs shorter.",
+    )
+
+
 def interrupted(n_samples: int) -> Note:
     """The keyboard ended the run."""
     return Note("interrupted", f"Interrupted by the keyboard; samples taken by then: {n_samples}.")

@@ -158,7 +158,8 @@ class TestNvml:
 
     def test_the_fake_has_the_names_of_the_real_one(self):
         real = vars(pytest.importorskip("pynvml"))
-        names = [name for name in dir(FakeNvml()) if name.lower().startswith("nvml")]
+        fake = {**vars(FakeNvml), **vars(FakeNvml())}
+        names = [name for name in fake if name.lower().startswith("nvml")]
         assert len(names) > 20
         assert [n for n in names if n not in real] == []
 

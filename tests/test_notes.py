@@ -198,6 +198,8 @@ MADE = {
     "no-graph": notes.no_graph("it allocates"),
     "no-cold-cache": notes.cold_without_gpu(),
     "interrupted": notes.interrupted(7),
+    "sweep-interrupted": notes.sweep_interrupted(3, 7),
+    "thermal-wait": notes.waited_for_heat(4, 2.5, 1, "slowed down (HwThermalSlowdown)"),
     "methods-differ": notes.methods_differ({"a": "gated", "b": "events"}),
     "fewer-blocks": notes.fewer_blocks(15, 20),
     "not-interleaved": notes.not_interleaved(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,9 +16,10 @@ from gpubench.devices.records import Records
 from gpubench.devices.sharing import Share
 from gpubench.errors import UnsupportedError
 from gpubench.notes import Note
+from gpubench.ranges.backends import backend
 from gpubench.stats import FloatArray
 from gpubench.sweeps.region_clock import EVERYWHERE, Entry, EventClock, Way
-from gpubench.sweeps.regions import timing
+from gpubench.sweeps.regions import RegionClock, timing
 from gpubench.timers.attribution import attribute
 from gpubench.timers.base import Samples, Timer
 from gpubench.timers.events import EventsTimer
@@ -86,6 +87,8 @@ class RegionSession:
         As in `benchmark`; ``"graph"`` is taken for ``"gated"``, with a note.
     share : Share, optional
         Activity records, for ``"cupti"``.
+    around : callable, optional
+        Returns what is to be told of regions, in place of the clock that it is given.
 
     Attributes
     ----------
@@ -101,6 +104,7 @@ class RegionSession:
         go_home: Work,
         method: str,
         share: Share | None = None,
+        around: Callable[[RegionClock], RegionClock] = lambda clock: clock,
     ) -> None:
         self._call = call
         self._platform = platform
@@ -109,6 +113,7 @@ class RegionSession:
         self._go_home = go_home
         self._asked = method
         self._share = share
+        self._around = around
         self._is_first = True
         self._n_calls = 0
         self._first_call_time: float | None = None
@@ -118,8 +123,28 @@ class RegionSession:
         self._must_restart = False
         self.regions: dict[str, Region] = {}
 
+    @property
+    def first_call_time(self) -> float | None:
+        """Seconds of the first run until the devices were idle; None if there was none."""
+        return self._first_call_time
+
+    @property
+    def first_compilations(self) -> tuple[Compilation, ...] | None:
+        """What CuPy compiled in it; None if that can't be seen."""
+        return self._first_compilations
+
+    @property
+    def n_runs(self) -> int:
+        """How often the function has been run."""
+        return self._n_calls
+
+    def entries(self, name: str) -> float:
+        """Return how often a run entered a region, on average."""
+        return self.regions[name].entries
+
     def warm_up(self, n_warmup: int) -> None:
         """Run the function that often, with no region timed."""
+        backend()  # which the first region would otherwise import, in the first call's time
         for _ in range(n_warmup):
             if self._n_calls == 0:
                 with watch_compilations() as log:
@@ -138,7 +163,7 @@ class RegionSession:
         call = self._call.first() if self._is_first else self._call.next()
         self._is_first = False
         try:
-            with timing(clock):
+            with timing(self._around(clock)):
                 call()
         finally:
             clock.close()
@@ -233,6 +258,7 @@ class RegionSession:
         """Say how the region is timed from now on, and measure what that timing costs."""
         region.n_expired = 0
         region.notes = (*self._usual_notes, *region.notes)
+        region.n_warmup = self._n_calls
         region.first_call_time = self._first_call_time
         region.first_compilations = self._first_compilations
         if self._first_call_time is not None and self._first_compilations is not None:

@@ -1,0 +1,204 @@
+"""One run of a sweep: what is measured, counted and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+from gpubench import notes
+from gpubench.bench import Bench
+from gpubench.devices.nvml import DeviceState, read_state
+from gpubench.environment import describe_environment
+from gpubench.errors import ArgumentError
+from gpubench.notes import Note
+from gpubench.progress import progress_bar
+from gpubench.sweeps.checkpoint import Checkpoint, open_checkpoint
+from gpubench.sweeps.collection import Collectors
+from gpubench.sweeps.collectors import Collector
+from gpubench.sweeps.configurations import configurations
+from gpubench.sweeps.counters import CounterReport, collect_counters, limited_by
+from gpubench.sweeps.measurement import Measurement
+from gpubench.sweeps.outcome import SweepResult
+from gpubench.sweeps.roofline import device_peaks
+from gpubench.sweeps.runner import Runner
+from gpubench.sweeps.subject import Goal, Watch
+from gpubench.sweeps.thermal import ThermalPolicy, ThermalWatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What a sweep was made with, checked; see `sweep`, whose arguments these are.
+
+    Attributes
+    ----------
+    bench : mapping of str to object
+        The arguments of `Bench`.
+    view : mapping of str to object
+        Arguments of `SweepResult`.
+    counting : mapping of str to object
+        Arguments of `collect_counters`.
+    """
+
+    configs: Iterable[object] | None
+    goal: Goal
+    bench: Mapping[str, Any]
+    order: str
+    seed: int
+    view: Mapping[str, Any]
+    collectors: tuple[Collector, ...]
+    thermal: ThermalPolicy
+    discard_throttled: bool
+    checkpoint: str | PathLike[str] | None
+    counters: tuple[str, ...] | None
+    counting: Mapping[str, Any]
+    progress: bool | None
+    name: str | None
+
+
+class Run:
+    """One run of a sweep.
+
+    Parameters
+    ----------
+    options : Options
+        What the sweep was made with.
+    func : callable
+        The function.
+    name : str
+        What it is called, if the options don't say.
+    configs : iterable or None
+        Instead of those of the options.
+    """
+
+    def __init__(
+        self,
+        options: Options,
+        func: Callable[..., object],
+        name: str,
+        configs: Iterable[object] | None,
+    ) -> None:
+        self._options = options
+        self._func = func
+        self._name = options.name or name
+        chosen = options.configs if configs is None else configs
+        if chosen is None:
+            raise ArgumentError("configs are given neither to sweep() nor to the call")
+        self._configs = configurations(func, chosen)
+        self._parameters = tuple(dict.fromkeys(key for config in self._configs for key in config))
+        self._measured: dict[int, tuple[Measurement, ...]] = {}
+        self._environment: dict[str, Any] = {}
+        self._peaks = options.view["peaks"]
+        self._notes: list[Note] = []
+
+    def measure(self) -> None:
+        """Measure what isn't done yet, and keep what is, whatever happens."""
+        options = self._options
+        with ExitStack() as stack:
+            bench = stack.enter_context(Bench(**options.bench))
+            checkpoint = None
+            if options.checkpoint is not None:
+                agreed = self._agreed(bench)
+                opened = open_checkpoint(options.checkpoint, self._name, self._configs, agreed)
+                checkpoint = stack.enter_context(opened)
+                self._measured.update(checkpoint.done)
+            left = {i: c for i, c in enumerate(self._configs) if i not in self._measured}
+            n_samples = options.goal.n_repeat and options.goal.n_repeat * len(left)
+            bar = progress_bar(options.progress, n_samples, self._name, "run")
+            watch = self._watch(bench)
+            runner = Runner(
+                bench,
+                self._func,
+                self._name,
+                options.goal,
+                watch,
+                self._keeper(checkpoint),
+                stack.enter_context(bar),
+            )
+            try:
+                runner.run(left, options.order, options.seed)
+            except KeyboardInterrupt:
+                self._notes.append(notes.sweep_interrupted(len(self._measured), len(self._configs)))
+                raise
+            finally:
+                self._measured.update(runner.interrupted)
+                self._describe(bench, watch)
+
+    def _agreed(self, bench: Bench) -> dict[str, object]:
+        """Return what two runs must have in common for one to go on where the other ended."""
+        goal = self._options.goal
+        return {
+            **self._options.bench,
+            "n_repeat": goal.n_repeat,
+            "n_warmup": goal.n_warmup,
+            "max_duration": str(goal.max_duration),
+            "gpus": [device.properties.name for device in bench.devices],
+        }
+
+    def _keeper(
+        self, checkpoint: Checkpoint | None
+    ) -> Callable[[int, tuple[Measurement, ...]], None]:
+        def keep(index: int, measurements: tuple[Measurement, ...]) -> None:
+            self._measured[index] = measurements
+            if checkpoint is not None:
+                checkpoint.write(index, measurements)
+
+        return keep
+
+    def _watch(self, bench: Bench) -> Watch:
+        first = bench.devices[0] if bench.devices else None
+
+        def read() -> DeviceState | None:
+            return read_state(first.properties.pci_bus_id) if first else None
+
+        return Watch(
+            Collectors(self._options.collectors, self._parameters, first.id if first else 0),
+            ThermalWatch(self._options.thermal, read),
+            read,
+            self._options.discard_throttled,
+        )
+
+    def _describe(self, bench: Bench, watch: Watch) -> None:
+        self._environment = describe_environment(bench.platform, bench.devices)
+        self._peaks = self._peaks or device_peaks(bench.platform, bench.devices)
+        if watch.waits:
+            self._notes.append(
+                notes.waited_for_heat(
+                    len(watch.waits),
+                    sum(wait.waited_time for wait in watch.waits),
+                    sum(wait.timed_out for wait in watch.waits),
+                    watch.waits[-1].reason,
+                )
+            )
+
+    def count(self) -> None:
+        """Read the hardware counters, if any are wanted."""
+        options = self._options
+        if options.counters is None:
+            return
+        report = collect_counters(self._func, self._configs, options.counters, **options.counting)
+        self._notes += report.notes
+        for index, measurements in self._measured.items():
+            self._measured[index] = tuple(
+                self._counted(index, measurement, report) for measurement in measurements
+            )
+
+    def _counted(self, index: int, measurement: Measurement, report: CounterReport) -> Measurement:
+        region = None if measurement.region == self._name else measurement.region
+        values = report.values.get((index, region), {})
+        limit = limited_by(values)
+        labels = {**measurement.labels, **({"limited_by": limit} if limit else {})}
+        return replace(measurement, counters=values, labels=labels)
+
+    def result(self) -> SweepResult:
+        """Return what was measured."""
+        return SweepResult(
+            name=self._name,
+            parameters=self._parameters,
+            measurements=tuple(m for i in sorted(self._measured) for m in self._measured[i]),
+            environment=self._environment,
+            notes=tuple(self._notes),
+            **{**self._options.view, "peaks": self._peaks},
+        )
