@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from gpubench import arguments, notes
 from gpubench.activity.kernels import KernelNames, kernel_names
@@ -19,11 +19,12 @@ from gpubench.devices.nvml import DeviceState, read_state
 from gpubench.devices.sharing import Share, shared
 from gpubench.environment import describe_environment
 from gpubench.errors import ArgumentError, UnsupportedError
-from gpubench.notes import Evidence, Note, diagnose
+from gpubench.notes import Evidence, diagnose
 from gpubench.result import BenchmarkResult
 from gpubench.sampling import Collected
 from gpubench.session import Session
 from gpubench.stats import summarize
+from gpubench.timers.base import Measured
 from gpubench.timers.choose import METHODS
 from gpubench.timers.cupti import RECORDED
 
@@ -59,31 +60,6 @@ def _merged(seen: Sequence[Conditions]) -> Conditions:
         states=tuple((first[0], last[1]) for first, last in ends),
         compilations=tuple(entry for each in seen for entry in each.compilations),
     )
-
-
-class Measured(Protocol):
-    """What a session says of its measuring; all as in `BenchmarkResult`."""
-
-    @property
-    def method(self) -> str: ...
-    @property
-    def samples_per_gate(self) -> int: ...
-    @property
-    def floor(self) -> float | None: ...
-    @property
-    def clock_step(self) -> float | None: ...
-    @property
-    def n_warmup(self) -> int: ...
-    @property
-    def n_expired(self) -> int: ...
-    @property
-    def notes(self) -> tuple[Note, ...]: ...
-    @property
-    def first_call_time(self) -> float | None: ...
-    @property
-    def first_call_compile_time(self) -> float | None: ...
-    @property
-    def first_compilations(self) -> tuple[Compilation, ...] | None: ...
 
 
 class Bench:

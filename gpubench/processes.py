@@ -10,6 +10,11 @@ import os
 import pickle
 import signal
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 from gpubench.errors import ArgumentError, GpubenchError, MissingExtraError
 
@@ -74,6 +79,15 @@ def command(entry: str, *arguments: str) -> list[str]:
     )
     search_path = json.dumps([os.fspath(entry) for entry in sys.path])
     return [sys.executable, "-X", "faulthandler", "-c", code, *arguments, search_path]
+
+
+def kill(process: Popen[bytes]) -> None:
+    """Kill a process, and what it has started where they are a session of their own."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 def obituary(status: int, output: str) -> str:

@@ -18,7 +18,7 @@ SNIPPETS = [
 ]
 
 
-def run(code):
+def run(code, folder=ROOT):
     """Run code in a fresh interpreter that sees no GPU, and return what it printed."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
@@ -26,7 +26,7 @@ def run(code):
         encoding="utf-8",
         check=False,
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONUTF8": "1"},
-        cwd=ROOT,
+        cwd=folder,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -44,8 +44,8 @@ def test_the_snippets_are_found():
 
 
 @pytest.mark.parametrize(("code", "shown"), SNIPPETS)
-def test_snippets_run_without_a_gpu(code, shown):
-    printed = run(code)
+def test_snippets_run_without_a_gpu(code, shown, tmp_path):
+    printed = run(code, tmp_path)
     if shown:
         assert layout(printed) == layout(shown)
 

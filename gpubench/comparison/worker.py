@@ -10,7 +10,6 @@ import functools
 import os
 import pickle
 import select
-import signal
 import struct
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from gpubench.bench import Bench
 from gpubench.comparison.arms import ArmError, LocalArm, Unsent
 from gpubench.cutensor import preload_cutensor
 from gpubench.errors import GpubenchError, UnsupportedError
-from gpubench.processes import command, obituary, unpickled
+from gpubench.processes import command, kill, obituary, unpickled
 from gpubench.result import BenchmarkResult
 from gpubench.session import Budget
 
@@ -117,20 +116,12 @@ class WorkerArm:
 
     def close(self) -> None:
         """End the process."""
-        self._kill()
+        kill(self._process)
         for pipe in (self._process.stdin, self._process.stdout):
             with suppress(OSError):
                 cast(IO[bytes], pipe).close()
         self._process.wait()
         self._output.close()
-
-    def _kill(self) -> None:
-        """Kill the process, and what it has started where that is known."""
-        if hasattr(os, "killpg"):
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-        else:
-            self._process.kill()
 
     def _ask(self, method: str, *arguments: object) -> object:
         if self._is_owed:  # Ctrl-C came before the answer
@@ -163,7 +154,7 @@ class WorkerArm:
 
     def _obituary(self) -> str:
         if self._process.poll() is None:  # it lives on with its pipe closed
-            self._kill()
+            kill(self._process)
         status = self._process.wait()
         self._output.seek(0)
         return obituary(status, self._output.read().decode(errors="replace"))

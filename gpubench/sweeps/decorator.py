@@ -13,7 +13,8 @@ from gpubench import arguments
 from gpubench.errors import ArgumentError
 from gpubench.sweeps.collectors import Collector, chosen_collectors
 from gpubench.sweeps.counters import metric_names
-from gpubench.sweeps.counters.metrics import UserReduction
+from gpubench.sweeps.counters.collect import TIMEOUT, report_path
+from gpubench.sweeps.counters.metrics import UserReduction, reductions
 from gpubench.sweeps.execution import Options, Run
 from gpubench.sweeps.metrics import Declared, Derive
 from gpubench.sweeps.normalization import Against
@@ -81,6 +82,8 @@ class sweep:  # noqa: N801  # a decorator
         Where to keep Nsight Compute's report.
     reduce : callable or mapping, optional
         How to make one value of a counter of a region's several kernels, see `collect_counters`.
+    ncu_timeout : float
+        Seconds after which Nsight Compute's pass is ended.
     name : str, optional
         What the sweep is called; by default the function's name.
 
@@ -126,6 +129,7 @@ class sweep:  # noqa: N801  # a decorator
         ncu: str | PathLike[str] = "ncu",
         keep_report: str | PathLike[str] | None = None,
         reduce: UserReduction | Mapping[str, UserReduction] | None = None,
+        ncu_timeout: float = TIMEOUT,
         progress: bool | None = None,
         name: str | None = None,
     ) -> None:
@@ -135,6 +139,10 @@ class sweep:  # noqa: N801  # a decorator
             )
         if n_repeat is not None:
             n_repeat = arguments.whole_number("n_repeat", n_repeat, at_least=1)
+        if counters is not None:  # before anything runs
+            reductions(metric_names(counters), reduce)
+            if keep_report is not None:
+                report_path(keep_report)
         if not isinstance(discard_throttled, bool):
             raise ArgumentError(f"discard_throttled must be a bool, got {discard_throttled!r}")
         self._options = Options(
@@ -159,7 +167,12 @@ class sweep:  # noqa: N801  # a decorator
             discard_throttled=discard_throttled,
             checkpoint=checkpoint,
             counters=None if counters is None else metric_names(counters),
-            counting={"ncu": ncu, "keep_report": keep_report, "reduce": reduce},
+            counting={
+                "ncu": ncu,
+                "keep_report": keep_report,
+                "reduce": reduce,
+                "timeout": ncu_timeout,
+            },
             progress=progress,
             name=None if name is None else arguments.text("name", name),
         )

@@ -58,7 +58,7 @@ def to_csv(result: SweepResult, path: str | PathLike[str], samples: bool) -> Non
         else columns_of(result)
     )
     with replacing(path) as file:
-        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        text = io.TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="")
         writer = csv.DictWriter(text, columns)
         writer.writeheader()
         writer.writerows(table)

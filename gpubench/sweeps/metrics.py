@@ -213,7 +213,9 @@ def with_config(
     callable
         Takes those.
     """
-    parameters = list(signature_of(function).parameters.values())[n_leading:]
+    every = list(signature_of(function).parameters.values())
+    taken = [each for each in every if each.kind in _BY_PLACE][:n_leading]
+    parameters = [each for each in every if each not in taken]
     wanted = [
         each
         for each in parameters
@@ -227,6 +229,7 @@ def with_config(
     return lambda *leading: function(*leading, **named)
 
 
+_BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 

@@ -17,8 +17,8 @@ Columns of the aggregated table; what isn't known, or doesn't apply, is empty:
 ``relative_std``
     Standard deviation over mean.
 ``stable``, ``why_unstable``
-    Whether the samples are steady, by the result's notes, which look at the busiest device's
-    times, and the throttled samples; unknown below six samples, which tell no interval.
+    Whether the samples are steady, by the result's notes and the throttled samples; unknown for
+    other times than the busiest device's, and below six samples, which tell no interval.
 ``<collector>_mean``, ``_std``, ``_min``, ``_max``; or ``<collector>``
     Numbers, or the text, of each collector.
 ``<counter>``
@@ -256,7 +256,7 @@ def _rest(row: Row, metric: Metric | None) -> Record:
     measurement, result = row.measurement, row.measurement.result
     cells: Record = {
         "roofline": str(row.roofline) if row.roofline else None,
-        "entries": measurement.entries,
+        "entries": number_or_none(measurement.entries),
         "n_throttled": int(measurement.throttled.sum()),
         "n_discarded": measurement.n_discarded,
         "status": measurement.status,
@@ -277,7 +277,7 @@ def _rest(row: Row, metric: Metric | None) -> Record:
 def _device(result: BenchmarkResult, device: int) -> Record:
     """Return a device's name, and its state right after the samples, as far as it is known."""
     environment: Mapping[str, Any] = result.environment
-    names = {each["id"]: each["name"] for each in environment.get("devices", ())}
+    names = {each.get("id"): each.get("name") for each in environment.get("devices", ())}
     states = dict(zip(result.devices, environment.get("device_states", ()), strict=False))
     before, after = states.get(device) or (None, None)
     state: Mapping[str, Any] = after or before or {}

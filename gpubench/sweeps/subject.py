@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.bench import Bench, Conditions, Measured
+from gpubench.bench import Bench, Conditions
 from gpubench.measure import ADAPTIVE_DURATION
 from gpubench.sampling import MIN_ADAPTIVE_SAMPLES, Collected, collection_off
 from gpubench.session import Budget, Session
@@ -26,7 +26,7 @@ from gpubench.sweeps.thermal import (
     may_discard,
     was_throttled,
 )
-from gpubench.timers.base import Samples
+from gpubench.timers.base import Measured, Samples
 
 
 @dataclass(frozen=True)

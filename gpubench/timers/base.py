@@ -1,4 +1,4 @@
-"""The protocol of a timer: it takes samples of one call."""
+"""The protocols of a timer, which takes samples of one call, and of what made it do so."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from gpubench.compilation import Compilation
+from gpubench.notes import Note
 from gpubench.stats import FloatArray
 
 
@@ -68,3 +70,37 @@ class Timer(Protocol):
         Whatever `call` raises is passed on, with no stream left blocked.
         """
         ...
+
+
+class Measured(Protocol):
+    """What a session says of its measuring; all as in `BenchmarkResult`."""
+
+    @property
+    def method(self) -> str: ...
+
+    @property
+    def samples_per_gate(self) -> int: ...
+
+    @property
+    def floor(self) -> float | None: ...
+
+    @property
+    def clock_step(self) -> float | None: ...
+
+    @property
+    def n_warmup(self) -> int: ...
+
+    @property
+    def n_expired(self) -> int: ...
+
+    @property
+    def notes(self) -> tuple[Note, ...]: ...
+
+    @property
+    def first_call_time(self) -> float | None: ...
+
+    @property
+    def first_call_compile_time(self) -> float | None: ...
+
+    @property
+    def first_compilations(self) -> tuple[Compilation, ...] | None: ...

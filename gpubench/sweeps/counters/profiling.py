@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpubench.processes import kill
 from gpubench.sweeps.counters import faults
 from gpubench.sweeps.counters.child import Progress, Sweep, prepared, progress
 from gpubench.sweeps.counters.faults import CounterError
@@ -119,16 +118,8 @@ def _run(command: Sequence[str], output: Path, timeout: float) -> None:
             process.wait(timeout)
         finally:
             if process.poll() is None:
-                _kill(process)
+                kill(process)
                 process.wait()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    else:
-        process.kill()
 
 
 def _read(path: Path) -> str:
