@@ -2,7 +2,8 @@
 
     python benchmarks/accuracy.py [--json FILE]
 
-Prints the median GPU time of each in microseconds as a Markdown table, and the notes.
+Prints the median GPU time of each in microseconds as a Markdown table, and the notes. "busy" is
+the time in which the GPU did something, by its own records.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from work import rows
 
 import gpubench
 
-METHODS = ("events", "gated", "graph")
+METHODS = ("events", "gated", "graph", "cupti")
 
 
 def main():
@@ -31,6 +32,8 @@ def main():
             result = gpubench.benchmark(func, args, n_repeat=100, method=method)
             fallback = "" if result.method == method else f" ({result.method})"
             row[method] = f"{1e6 * result.gpu[0].median:.2f}{fallback}"
+            if len(result.busy):
+                row["busy"] = f"{1e6 * result.busy[0].median:.2f}"
             row[f"{method} std %"] = 100 * result.gpu[0].std / result.gpu[0].mean
             notes[f"{name}, {method}"] = [note.code for note in result.notes]
         row["cupyx std %"] = 100 * float(peer.gpu_times[0].std() / peer.gpu_times[0].mean())

@@ -30,7 +30,9 @@ def strict(text):
 
 
 def test_it_prints_a_table():
-    assert str(precision(derive=TFLOPS)) == """\
+    assert (
+        str(precision(derive=TFLOPS))
+        == """\
 precision: 4 measurements
 
    n  region    GPU time              rel. std    tflops (TFLOP/s)
@@ -39,6 +41,7 @@ precision: 4 measurements
  512  fp16      20.0 us [19.4, 20.6]  2.0%        13.4 [13.0, 13.8]
 1024  fp32      640 us [621, 659]     2.0%        3.36 [3.26, 3.46]
 1024  fp16      80.0 us [77.6, 82.4]  2.0%        26.8 [26.1, 27.7]"""
+    )
 
 
 def test_it_prints_multiples_and_what_has_none():
@@ -49,7 +52,9 @@ def test_it_prints_multiples_and_what_has_none():
         derive={"rate": lambda t, n: (n / t, "1/s")},
         normalize_against="fp32",
     )
-    assert str(sweep) == """\
+    assert (
+        str(sweep)
+        == """\
 f: 3 measurements
 
   n  region    GPU time / fp32       rel. std    rate / fp32
@@ -60,10 +65,13 @@ f: 3 measurements
 
   ! no-baseline: There is no baseline fp32 for 1 of 3 measurements, which are shown as they were
     measured."""
+    )
 
 
 def test_it_prints_failures_notes_and_what_is_missing():
-    unstable = Note("unstable", "The middle half spreads over 12% of the median.", "Warm up longer.")
+    unstable = Note(
+        "unstable", "The middle half spreads over 12% of the median.", "Warm up longer."
+    )
     sweep = swept(
         measured({"n": 1}, notes=(unstable,), throttled=np.array([True] * 2 + [False] * 5)),
         measured({"n": 2}, notes=(unstable,)),
@@ -73,7 +81,9 @@ def test_it_prints_failures_notes_and_what_is_missing():
         derive={"d": lambda t, n: 1 / (n - 2)},
         notes=(Note("interrupted", "Ctrl-C ended the sweep."),),
     )
-    assert str(sweep) == """\
+    assert (
+        str(sweep)
+        == """\
 f: 5 measurements, 2 failed, 1 interrupted
 
   n  GPU time              rel. std    d                     throttled    status       notes
@@ -88,6 +98,7 @@ f: 5 measurements, 2 failed, 1 interrupted
   ! metric-missing: d lacks values in 1 of 3 measurements: ZeroDivisionError: division by zero.
   ! failed (2 measurements): ValueError: too large
   ! unstable (2 measurements): The middle half spreads over 12% of the median. Warm up longer."""
+    )
 
 
 def test_it_prints_the_roofline_and_what_limits():
@@ -142,6 +153,12 @@ def test_values_of_all_kinds_are_readable():
     config = {"dtype": np.float32, "shape": (2, 3), "x": np.zeros((4, 5)), "m": np.int8(7)}
     cells = re.split(r"\s{2,}", str(swept(measured(config))).splitlines()[4])
     assert cells[:4] == ["float32", "(2, 3)", "float64 (4, 5)", "7"]
+
+
+def test_a_parameter_that_some_configurations_lack():
+    lines = str(swept(measured({"n": 1, "m": "x"}), measured({"n": 2}))).splitlines()
+    assert lines[4].split()[:3] == ["1", "x", "10.0"]
+    assert lines[5].split()[:2] == ["2", "10.0"]
 
 
 def test_units_that_differ_stand_in_the_cells():

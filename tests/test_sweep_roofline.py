@@ -19,7 +19,10 @@ H100 = Hardware(
 )
 
 
-def verdict(flops=None, moved=None, peaks=Peaks(10e12, 1e12)):
+PEAKS = Peaks(10e12, 1e12)
+
+
+def verdict(flops=None, moved=None, peaks=PEAKS):
     """What is said of these amounts, done in 10 us."""
     (row,) = swept(measured({"n": 1}), flops=flops, bytes=moved, peaks=peaks).rows
     return str(row.roofline)

@@ -124,6 +124,8 @@ class Trace:
         ------
         ArgumentError
             If the file is no such trace, or is damaged; the message names it.
+        OSError
+            If it can't be read.
         """
         return cls(archive.load(path))
 

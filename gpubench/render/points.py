@@ -100,7 +100,7 @@ def points_of(result: SweepResult, asked: Mapping[str, str | None], y: str | Non
     if not found:
         raise ArgumentError(f"y={name!r} has no value in any measurement of {result.name}")
     shown = _comparable(found)
-    keys = [_columns(row, metric, result.parameters) for row, metric in shown]
+    keys = [_columns(row, metric, result.parameters, by_device) for row, metric in shown]
     places = _places(keys, asked, result.parameters)
     metrics = [metric for _, metric in shown]
     scale, label = _axis(name, metrics)
@@ -143,9 +143,13 @@ def _comparable(found: Sequence[tuple[Row, Metric]]) -> list[tuple[Row, Metric]]
     return [(row, metric) for row, metric in found if (metric.unit, metric.baseline) == wanted]
 
 
-def _columns(row: Row, metric: Metric, parameters: Sequence[str]) -> dict[str, Cell]:
+def _columns(
+    row: Row, metric: Metric, parameters: Sequence[str], by_device: bool
+) -> dict[str, Cell]:
     config = row.measurement.config
-    own = {REGION: row.measurement.region, DEVICE: metric.device}
+    own: dict[str, Cell] = {REGION: row.measurement.region}
+    if by_device:
+        own[DEVICE] = metric.device
     # A parameter goes before a column of gpubench's own by the same name.
     return own | {name: cell(config.get(name)) for name in parameters}
 
@@ -157,7 +161,8 @@ def _places(
     values = {name: list(dict.fromkeys(key[name] for key in keys)) for name in keys[0]}
     varying = [name for name, each in values.items() if len(each) > 1]
     given = [name for name in asked.values() if name]
-    x = asked["x"] or _default_x(values, [name for name in parameters if name not in given])
+    free = [name for name in (*parameters, REGION) if name not in given]
+    x = asked["x"] or _default_x(values, free)
     hue = [asked["hue"]] if asked["hue"] else []
     placed = {x, *given}
     hue += [name for name in varying if name not in placed]
@@ -170,7 +175,7 @@ def _places(
 
 
 def _default_x(values: Mapping[str, Sequence[Cell]], free: Sequence[str]) -> str:
-    """Return the first parameter with numbers, of those that vary if there are any."""
+    """Return the first column with numbers, of those that vary if there are any."""
     order = sorted(
         free, key=lambda name: (len(values[name]) == 1, not all(map(is_number, values[name])))
     )

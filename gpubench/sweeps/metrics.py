@@ -233,7 +233,7 @@ _BY_PLACE = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
-def checked_derive(derive: Derive | None) -> dict[str, Callable[..., object]]:
+def checked_derive(derive: Derive) -> dict[str, Callable[..., object]]:
     """Return what is to be derived, as a dict.
 
     Raises
@@ -241,8 +241,6 @@ def checked_derive(derive: Derive | None) -> dict[str, Callable[..., object]]:
     ArgumentError
         If it isn't a mapping of names to callables, or a name is one of `RESERVED`.
     """
-    if derive is None:
-        return {}
     if not isinstance(derive, Mapping):
         raise ArgumentError(
             f"derive must be a mapping of names to functions, such as "

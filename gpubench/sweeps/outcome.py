@@ -193,9 +193,10 @@ class SweepResult:
         ----------
         x, hue, row, col : str or None
             What decides the place along the axis, the colour, and the panel: a parameter,
-            ``"region"`` or ``"device"``. `x` is the first parameter with numbers unless given;
-            `hue` is the region, if there are several, and whatever else differs and has no place
-            yet. In a heat map, `hue` decides the line.
+            ``"region"`` or ``"device"``. Unless given, `x` is the first parameter with numbers,
+            of those that vary, else the first that varies, else the region; `hue` is the region,
+            if there are several. Whatever else varies and has no place joins `hue`. In a heat map,
+            `hue` decides the line.
         y : str or None
             A metric: the first that was derived or declared unless given, else the GPU time, else
             the CPU time.

@@ -68,7 +68,6 @@ Record = dict[str, Cell]
 """One row, by column."""
 
 _FLOAT, _INTEGER, _BOOLEAN, _TEXT = "float64", "Int64", "boolean", "object"
-_AS_THEY_ARE = None
 
 _OF_METRIC = {
     "metric": _TEXT,
@@ -174,7 +173,8 @@ def number_or_none(value: float) -> float | None:
 def columns_of(result: SweepResult) -> dict[str, str | None]:
     """Return all columns with their types; None where the values decide."""
     columns: dict[str, str | None] = {"region": _TEXT}
-    columns.update(dict.fromkeys(parameter_columns(result).values(), _AS_THEY_ARE))
+    of_parameters = None if result.measurements else _TEXT  # without a value to decide
+    columns.update(dict.fromkeys(parameter_columns(result).values(), of_parameters))
     columns.update(_OF_METRIC)
     for name, column in _collector_names(result).items():
         if any(name in each.collected for each in result.measurements):
