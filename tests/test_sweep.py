@@ -185,6 +185,13 @@ class TestConfigurations:
             def f(n):
                 pass
 
+    def test_what_can_not_be_derived_is_refused_before_anything_runs(self):
+        calls = []
+        for options in ({"normalize_against": 3}, {"derive": {"x": 5}}, {"peaks": 4}):
+            with pytest.raises(ArgumentError, match=next(iter(options))):
+                sweep.run(calls.append, [1], **options)
+        assert calls == []
+
     def test_names_and_documentation_stay(self):
         @sweep([1])
         def f(n):

@@ -127,6 +127,13 @@ def _has_room(scales: Scales) -> bool:
     )
 
 
+def _begins_at_zero(shown: Points, kind: str) -> bool:
+    """Whether the axis begins at zero: under bars, and where that leaves no line at the top."""
+    lowest = min(point.low for point in shown.points)
+    highest = max(point.high for point in shown.points)
+    return lowest >= 0 and (kind == "bar" or lowest < highest / 2)
+
+
 def _charts(
     picture: Figure,
     panels: Mapping[tuple[Cell, Cell], Axes],
@@ -143,7 +150,7 @@ def _charts(
         axes.set_axisbelow(True)
         if shown.baseline:
             axes.axhline(1, color=_GREY, linewidth=1, zorder=1)
-        if not scales.log_y and all(point.low >= 0 for point in shown.points):
+        if not scales.log_y and _begins_at_zero(shown, kind):
             axes.set_ylim(bottom=0)
         set_y(axes, scales)
         axes.set_ylabel(label(shown.y_label))

@@ -81,7 +81,7 @@ def table(result: SweepResult, tablefmt: str = "simple") -> str:
     """
     from tabulate import tabulate
 
-    as_text = tables._MARKUP.get(tablefmt, str)
+    as_text = tables.MARKUP.get(tablefmt, str)
     columns = [(head, cells) for head, cells in _columns(result) if any(cells)]
     laid_out = tabulate(
         [list(map(as_text, cells)) for cells in zip(*(cells for _, cells in columns), strict=True)],

@@ -44,7 +44,7 @@ def table(results: Iterable[BenchmarkResult], tablefmt: str = "simple") -> str:
             f"tablefmt must be one of {', '.join(tabulate_formats)}, got {tablefmt!r}"
         )
     rows = _checked(results)
-    as_text = _MARKUP.get(tablefmt, str)
+    as_text = MARKUP.get(tablefmt, str)
     columns = {
         "name": [as_text(visible(result.name)) for result in rows],
         "n": [str(result.cpu.n) for result in rows],
@@ -100,7 +100,7 @@ def _markdown(text: str) -> str:
     return _MARKDOWN.sub(r"\\\g<0>", text)
 
 
-_MARKUP: dict[str, Callable[[str], str]] = {
+MARKUP: dict[str, Callable[[str], str]] = {
     "github": _markdown,
     "pipe": _markdown,
     "unsafehtml": escape,

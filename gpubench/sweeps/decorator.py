@@ -19,7 +19,7 @@ from gpubench.sweeps.execution import Options, Run
 from gpubench.sweeps.metrics import Declared, Derive
 from gpubench.sweeps.normalization import Against
 from gpubench.sweeps.outcome import SweepResult
-from gpubench.sweeps.roofline import Peaks
+from gpubench.sweeps.roofline import GivenPeaks
 from gpubench.sweeps.runner import ORDERS
 from gpubench.sweeps.subject import Goal
 from gpubench.sweeps.thermal import Mode, ThermalPolicy
@@ -59,8 +59,9 @@ class sweep:  # noqa: N801  # a decorator
     flops, bytes : float, callable or mapping, optional
         Operations and bytes of a run, see `SweepResult`; they give TFLOP/s and GB/s, and the share
         of the device's peak.
-    peaks : Peaks, optional
-        What the device can do; by default what it says of itself.
+    peaks : Peaks or mapping of str to Peaks, optional
+        What the device can do, in all regions or in each by its name; by default what it says of
+        itself.
     normalize_against : str or mapping, optional
         The region or the configuration that is the baseline, see `SweepResult`.
     collect : str, Collector or iterable of them
@@ -119,7 +120,7 @@ class sweep:  # noqa: N801  # a decorator
         derive: Derive | None = None,
         flops: Declared = None,
         bytes: Declared = None,  # noqa: A002
-        peaks: Peaks | None = None,
+        peaks: GivenPeaks = None,
         normalize_against: Against = None,
         collect: str | Collector | Iterable[str | Collector] = (),
         thermal: Mode | ThermalPolicy = "off",

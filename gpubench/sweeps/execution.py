@@ -92,6 +92,7 @@ class Run:
         self._environment: dict[str, Any] = {}
         self._peaks = options.view["peaks"]
         self._notes: list[Note] = []
+        self.result()  # refuses what can't be derived, before anything is measured
 
     def measure(self) -> None:
         """Measure what isn't done yet, and keep what is, whatever happens."""
