@@ -192,6 +192,7 @@ class Bench:
             pool_growth_bytes=conditions.pool_growth_bytes,
             states=conditions.states,
             n_unattributed=collected.n_unattributed,
+            n_dropped=collected.n_dropped,
         )
         found = list(session.notes)
         if isinstance(self.platform, HostPlatform) and self.method == "auto":

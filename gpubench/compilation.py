@@ -240,7 +240,7 @@ class _Watch:
         with self._lock:
             self._logs = [other for other in self._logs if other is not log]
             if not self._logs:
-                if self._hook in sys.meta_path:
+                if self._hook in (sys.meta_path or ()):  # None when the interpreter ends
                     sys.meta_path.remove(self._hook)
                 self._detach()
 

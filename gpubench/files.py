@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import BinaryIO
@@ -18,7 +19,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str or path-like
-        What is there stays as it is until then.
+        What is there stays as it is until then, and lends its permissions. Links are followed;
+        what is no regular file, a pipe for example, is written to at once.
 
     Yields
     ------
@@ -30,7 +32,12 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     OSError
         If that folder can't be written to, with `path` as its file name.
     """
-    temporary = Path(path).with_name(f".gpubench-{secrets.token_hex(8)}")
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a pipe or a device, say, can't be replaced
+        with target.open("wb") as file:
+            yield file
+        return
+    temporary = target.with_name(f".gpubench-{secrets.token_hex(8)}")
     try:
         file = temporary.open("xb")
     except OSError as error:
@@ -38,7 +45,9 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     try:
         with file:
             yield file
-        temporary.replace(path)
+        with suppress(FileNotFoundError):
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise

@@ -67,6 +67,8 @@ class Evidence:
         Each device's state before and after the samples.
     n_unattributed : int
         How much the devices did meanwhile for threads that made none of the calls.
+    n_dropped : int
+        How many records of what the devices did were lost.
     """
 
     method: str
@@ -83,6 +85,7 @@ class Evidence:
     pool_growth_bytes: int = 0
     states: Sequence[tuple[DeviceState | None, DeviceState | None]] = ()
     n_unattributed: int = 0
+    n_dropped: int = 0
 
     @property
     def longest(self) -> Statistics:
@@ -126,6 +129,18 @@ def other_threads(evidence: Evidence) -> Note | None:
         f"The devices did {evidence.n_unattributed} things for other threads, which no call can "
         "be credited with.",
         "If the function launches from threads of its own, use method='gated'.",
+    )
+
+
+def dropped_records(evidence: Evidence) -> Note | None:
+    """Records were lost for want of room."""
+    if not evidence.n_dropped:
+        return None
+    return Note(
+        "dropped-records",
+        f"Records of what the devices did were lost, {evidence.n_dropped:,} of them, so some calls "
+        "seem to have taken less time than they did.",
+        "Use method='gated', or calls that launch less.",
     )
 
 
@@ -331,6 +346,7 @@ RULES = (
     no_gpu_work,
     no_activity,
     other_threads,
+    dropped_records,
     near_floor,
     coarse_clock,
     launch_bound,

@@ -54,6 +54,8 @@ class Collected:
         Why there are no more, as in `BenchmarkResult`.
     n_unattributed : int
         How much the devices did meanwhile for threads that made none of the calls.
+    n_dropped : int
+        How many records of what they did were lost.
     """
 
     stopped_by: StoppedBy = "n_repeat"
@@ -62,6 +64,7 @@ class Collected:
     _busy: list[array[float]] = field(default_factory=list)
     _kernels: dict[str, array[float]] = field(default_factory=dict)
     n_unattributed: int = 0
+    n_dropped: int = 0
 
     def add(self, samples: Samples) -> None:
         """Append samples."""
@@ -76,6 +79,7 @@ class Collected:
         for name, times in samples.kernels.items():
             self._kernels.setdefault(name, array("d")).frombytes(times.tobytes())
         self.n_unattributed += samples.n_unattributed
+        self.n_dropped += samples.n_dropped
 
     @property
     def n(self) -> int:

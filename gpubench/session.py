@@ -230,7 +230,7 @@ class Session:
         timer: Timer = EventsTimer(streams, self._go_home)
         note = waits_inside()
         if isinstance(self._choice.timer, CuptiTimer):
-            timer, note = self._choice.timer.instead_of(timer), gaps_included()
+            timer, note = self._choice.timer.with_calls_by(timer), gaps_included()
         self._choice = Choice(timer, streams, (*self._choice.notes, note))
         self._n_expired_takes = self.n_expired = 0
         self._measure_timer()

@@ -1,5 +1,6 @@
 """CUPTI as a source of records, on a fake of it: what is read, and what is refused."""
 
+import ctypes
 import sys
 import threading
 from types import SimpleNamespace
@@ -150,6 +151,75 @@ class TestRecords:
         kernel(cupti)
         assert source.collect().n_dropped == 5
         assert source.collect().n_dropped == 0
+
+
+class TestCallbacks:
+    """What CUPTI calls may meet anything, and must not raise."""
+
+    def test_ctrl_c_in_a_callback_is_passed_on_later(self, cupti, source, monkeypatch):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        kernel(cupti)
+        with monkeypatch.context() as patch:
+            patch.setattr(source._delivery.reader, "read", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                source.collect()
+        kernel(cupti)
+        assert len(source.collect().activities) == 1
+
+    def test_without_memory_cupti_is_told_so(self, source, monkeypatch):
+        def fail():
+            raise MemoryError("none left")
+
+        monkeypatch.setattr(cupti_source, "_new_buffer", fail)
+        request, _ = source._delivery._callbacks
+        address, size = ctypes.c_void_p(1), ctypes.c_size_t(1)
+        request(ctypes.pointer(address), ctypes.pointer(size), ctypes.pointer(ctypes.c_size_t()))
+        assert (address.value, size.value) == (None, 0)
+        with pytest.raises(UnsupportedError, match="none left"):
+            source.collect()
+
+    def test_another_tools_buffer_is_left_alone(self, cupti, source):
+        _, complete = source._delivery._callbacks
+        complete(None, 0, 12345, 64, 64)
+        assert not len(source.collect().activities)
+
+    def test_one_recording_leaves_nothing_to_the_next(self, cupti, monkeypatch):
+        source = CuptiSource()
+        source.enable(["kernel"])
+        monkeypatch.setattr(source._delivery.reader, "read", lambda *_: 1 / 0)
+        cupti.n_dropped = 7
+        kernel(cupti)
+        source.close()
+        after = CuptiSource()
+        assert after.collect().n_dropped == 0
+        assert after._delivery._free == []
+        after.close()
+
+    def test_closing_goes_on_whatever_fails(self, cupti):
+        source = CuptiSource()
+        source.enable(["kernel", "memcpy"])
+        cupti.refusals["activity_flush_all"] = CuptiError("ERROR_UNKNOWN")
+        with pytest.raises(UnsupportedError, match="ERROR_UNKNOWN"):
+            source.close()
+        assert cupti.enabled == set()
+        assert cupti.subscriber is None
+
+    def test_links_of_other_kinds_are_somebody_elses(self, cupti, source):
+        cupti.emit(39, external_kind=4, external_id=12, correlation_id=7)
+        cupti.emit(39, external_kind=3, external_id=13, correlation_id=7)
+        assert source.collect().links["external_id"].tolist() == [13]
+
+    def test_contexts_made_meanwhile_have_a_null_stream(self, cupti, monkeypatch):
+        known = []
+        monkeypatch.setattr(Contexts, "__enter__", lambda self: list(known))
+        source = CuptiSource()
+        source.enable(["kernel"])
+        known.append(3)
+        kernel(cupti, context_id=3, stream_id=7)
+        assert source.collect().activities["is_null_stream"].all()
+        source.close()
 
 
 class TestSwitching:

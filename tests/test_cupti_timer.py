@@ -1,6 +1,8 @@
 """method="cupti": times from records, attributed by external id, on a simulated GPU."""
 
 import threading
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ import gpubench
 from gpubench import UnsupportedError, benchmark
 from gpubench.devices.records import ACTIVITY, LINK, Records
 from gpubench.devices.sharing import is_recording
+from gpubench.devices.simulated.gpu import SimulatedDevice
+from gpubench.devices.simulated.source import SimulatedSource
 from gpubench.timers.attribution import external_ids, spans
 
 
@@ -55,6 +59,60 @@ class TestBenchmark:
         result = benchmark(call, n_repeat=20, method="cupti")
         assert result.busy[0].median == pytest.approx(40e-6, rel=0.01)
         assert "side-stream" not in codes(result)
+
+    def test_streams_that_wait_for_the_host_are_held_too(self, gpu):
+        side = gpu.stream()
+
+        def call():
+            with side:
+                gpu.launch(0.2e-3)
+            time.sleep(1e-3)
+            gpu.launch(0.2e-3)
+
+        result = benchmark(call, n_repeat=10, method="cupti")
+        assert result.gpu[0].median == pytest.approx(0.2e-3, rel=0.05)
+        assert result.busy[0].median == pytest.approx(0.2e-3, rel=0.05)
+
+    def test_where_they_can_not_be_held_a_note_says_so(self, gpu, monkeypatch):
+        def refuse(self):
+            raise UnsupportedError("old driver")
+
+        monkeypatch.setattr(SimulatedDevice, "every_stream", refuse)
+        side = gpu.stream()
+
+        def call():
+            gpu.launch(20e-6)
+            with side:
+                gpu.launch(20e-6)
+
+        assert "gaps-included" in codes(benchmark(call, n_repeat=10, method="cupti"))
+
+    def test_the_time_is_kept_to(self, gpu):
+        begin = time.perf_counter()
+        result = benchmark(
+            gpu.launch, (20e-3,), n_repeat=1000, max_duration=0.5, n_warmup=2, method="cupti"
+        )
+        assert time.perf_counter() - begin < 1.2
+        assert result.stopped_by == "max_duration"
+
+    def test_lost_records_are_noted(self, gpu, monkeypatch):
+        collect = SimulatedSource.collect
+
+        def lossy(self):
+            records = collect(self)
+            return replace(records, activities=records.activities[::2], n_dropped=1)
+
+        monkeypatch.setattr(SimulatedSource, "collect", lossy)
+        result = benchmark(gpu.launch, (5e-6,), n_repeat=20, method="cupti")
+        assert "dropped-records" in codes(result)
+
+    def test_a_source_that_fails_at_the_end_costs_nothing(self, gpu, monkeypatch):
+        def fail(self):
+            gpu.source = None
+            raise UnsupportedError("can't be closed")
+
+        monkeypatch.setattr(SimulatedSource, "close", fail)
+        assert benchmark(gpu.launch, (5e-6,), n_repeat=5, method="cupti").cpu.n == 5
 
     def test_nothing_on_the_gpu(self, gpu):
         result = benchmark(lambda: None, n_repeat=20, method="cupti")

@@ -75,6 +75,7 @@ SIDES = {
         evidence(1.0, method="cupti", floor=0.0),
     ),
     "other-threads": (evidence(n_unattributed=1), evidence(n_unattributed=0)),
+    "dropped-records": (evidence(n_dropped=1), evidence(n_dropped=0)),
     "near-floor": (evidence(9.9, cpu_us=1), evidence(10.1, cpu_us=1)),
     "coarse-clock": (evidence(1.59, clock_step=32e-9), evidence(1.61, clock_step=32e-9)),
     "launch-bound": (evidence(100, cpu_us=201), evidence(100, cpu_us=199)),
@@ -285,7 +286,7 @@ class TestTexts:
 
     @pytest.mark.parametrize("code", [*SIDES, *MADE])
     def test_each_is_one_line_of_whole_sentences(self, code):
-        note = MADE[code] if code in MADE else diagnose(SIDES[code][0])[-1]
+        note = MADE.get(code) or next(n for n in diagnose(SIDES[code][0]) if n.code == code)
         assert re.fullmatch(r"[a-z]+(-[a-z]+)*: [A-Z][^\n]*\.", str(note))
         assert ".." not in str(note)
         assert note.message.endswith(".")

@@ -1,5 +1,6 @@
 """`record_activity` on a simulated GPU: which records a trace holds, and what is shared."""
 
+import subprocess
 import sys
 import threading
 import time
@@ -127,6 +128,49 @@ class TestTrace:
         assert 0 < recording.recorded_launch_time < 1e-3
         assert names(trace) == []
 
+    def test_the_blocks_error_is_not_hidden_by_the_records(self, gpu, monkeypatch):
+        def fail(self):
+            raise UnsupportedError("no records")
+
+        def record():
+            with record_activity():
+                monkeypatch.setattr(SimulatedSource, "collect", fail)
+                raise KeyError("mine")
+
+        with pytest.raises(KeyError, match="mine"):
+            record()
+        assert gpu.source is None
+
+    def test_a_generator_that_is_dropped_while_records_are_taken(self, gpu):
+        def recorded():
+            with record_activity():
+                yield
+
+        dropped = recorded()
+        next(dropped)
+        collect = gpu.source.collect
+
+        def collecting():
+            nonlocal dropped
+            dropped = None
+            return collect()
+
+        with record_activity() as trace:
+            gpu.launch(TIME, "a")
+            gpu.source.collect = collecting
+        assert names(trace) == ["a"]
+
+    def test_names_of_threads_that_have_ended(self, gpu):
+        def work():
+            with gpubench.time_range("r"):
+                pass
+
+        with record_activity() as trace:
+            thread = threading.Thread(target=work, name="loader")
+            thread.start()
+            thread.join()
+        assert "loader" in trace.recording.threads.values()
+
 
 class TestKinds:
     def test_only_what_is_asked_for(self, gpu):
@@ -137,7 +181,7 @@ class TestKinds:
         assert not len(trace.recording.calls)
         assert not len(trace.recording.ranges)
 
-    @pytest.mark.parametrize("kinds", [["kernels"], [""], "kernel", [3]])
+    @pytest.mark.parametrize("kinds", [["kernels"], [""], "kernel", [3], 5])
     def test_others_are_refused(self, gpu, kinds):
         with pytest.raises(ArgumentError, match="kinds must be"), record_activity(kinds):
             pass
@@ -264,6 +308,22 @@ class TestSharing:
         with pytest.raises(UnsupportedError, match="recorded already"), record_activity():
             pass
         source.close()
+
+
+def test_a_process_may_end_while_it_records():
+    code = (
+        "import gpubench\n"
+        "gpu = gpubench.simulated_gpu().__enter__()\n"
+        "def recorded():\n"
+        "    with gpubench.record_activity():\n"
+        "        yield\n"
+        "suspended = recorded(); next(suspended)\n"
+        "gpubench.timing_begin()\n"
+        "gpu.launch(1e-3)\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class TestRefusals:

@@ -71,7 +71,8 @@ def assemble(
         ranges=_sorted(np.concatenate(ranges)),
         compilations=compiled,
         names=names(),
-        threads={
+        threads=log.threads
+        | {
             thread.native_id: thread.name
             for thread in threading.enumerate()
             if thread.native_id is not None

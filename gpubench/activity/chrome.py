@@ -70,7 +70,7 @@ def _document(recording: Recording) -> Iterator[str]:
         yield opening + ",\n".join(events)
         opening = ",\n"
     facts = {
-        "began at (ns of time.perf_counter_ns)": recording.begin,
+        "began at (ns of the recording's clock)": recording.begin,
         "duration (us)": recording.duration / 1e3,
         "recorded": recording.kinds,
         "records lost": recording.n_dropped,

@@ -7,6 +7,9 @@ from gpubench.activity.summary import share
 from gpubench.notes import Note
 from gpubench.render.units import format_time
 
+_NOISE = 1.05
+"""How much longer launches may seem to take that recording doesn't slow down."""
+
 
 def recording_notes(recording: Recording) -> tuple[Note, ...]:
     """Return what recording lost, and what it cost the host."""
@@ -30,7 +33,7 @@ def slower_host(recording: Recording) -> Note | None:
     """What recording costs the host was measured."""
     costs = []
     plain, recorded = recording.launch_time, recording.recorded_launch_time
-    if plain is not None and recorded is not None:
+    if plain is not None and recorded is not None and recorded > _NOISE * plain:
         costs.append(
             f"made a launch take {format_time(recorded)} on the host instead of "
             f"{format_time(plain)}"

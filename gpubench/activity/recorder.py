@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from gpubench.activity.assembly import assemble
-from gpubench.activity.recording import KINDS
+from gpubench.activity.recording import KINDS, Recording
 from gpubench.activity.trace import Trace
 from gpubench.arguments import one_of
 from gpubench.compilation import watch_compilations
@@ -93,22 +94,28 @@ def record_activity(
                 raise
             finally:
                 settle(wait, error)
-                end = source.now()
-                recording = assemble(
-                    share.collect(), log, compilations, (begin, end), wanted, clock_offset
-                )
-                trace.complete(
-                    replace(
-                        recording,
-                        devices={
-                            number: platform.device(number).properties.name
-                            for number in np.unique(recording.activities["device"]).tolist()
-                        },
-                        launch_time=launch_time,
-                        recorded_launch_time=slowed_launch_time,
-                        delivery_time=source.delivery_time - delivery_time,
+                span = begin, source.now()
+
+                def complete() -> None:
+                    recording = assemble(
+                        share.collect(), log, compilations, span, wanted, clock_offset
                     )
-                )
+                    trace.complete(
+                        replace(
+                            recording,
+                            devices=_device_names(platform, recording),
+                            launch_time=launch_time,
+                            recorded_launch_time=slowed_launch_time,
+                            delivery_time=source.delivery_time - delivery_time,
+                        )
+                    )
+
+                settle(complete, error)
+
+
+def _device_names(platform: Platform, recording: Recording) -> dict[int, str]:
+    numbers = np.unique(recording.activities["device"]).tolist()
+    return {number: platform.device(number).properties.name for number in numbers}
 
 
 def _checked(kinds: Collection[str] | None) -> tuple[str, ...]:
@@ -116,6 +123,8 @@ def _checked(kinds: Collection[str] | None) -> tuple[str, ...]:
         return KINDS
     if isinstance(kinds, str):
         raise ArgumentError(f"kinds must be a list, got {kinds!r}: did you mean [{kinds!r}]?")
+    if not isinstance(kinds, Iterable):
+        raise ArgumentError(f"kinds must be a list of kinds, got {kinds!r}")
     return tuple(dict.fromkeys(one_of("kinds", kind, KINDS) for kind in kinds))
 
 
@@ -124,6 +133,8 @@ def _nothing() -> None:
 
 
 def _drain(platform: Platform) -> None:
+    if sys.is_finalizing():  # a block that was left open: nobody works any more
+        return
     with platform.preserved():
         platform.drain()
 

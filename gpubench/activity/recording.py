@@ -17,7 +17,8 @@ KINDS = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "compilation")
 class Recording:
     """What ran while a block did.
 
-    Times are nanoseconds of `time.perf_counter_ns`.
+    Times are nanoseconds on the clock of the records' source: CUPTI's, or, of a simulated GPU,
+    `time.perf_counter_ns`.
 
     Attributes
     ----------

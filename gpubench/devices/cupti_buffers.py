@@ -85,6 +85,8 @@ class BufferReader:
         Returns the name of a call of CUDA's API, by its record's kind and number.
     null_streams : mapping of int to int
         The number of the null stream of each context.
+    external_kind : int
+        Links of other kinds are somebody else's.
     names : NameTable
         Where names are kept.
     """
@@ -95,12 +97,14 @@ class BufferReader:
         read_string: Callable[[int], str],
         call_name: Callable[[int, int], str],
         null_streams: Mapping[int, int],
+        external_kind: int,
         names: NameTable,
     ) -> None:
         self._layouts = layouts
         self._read_string = read_string
         self._call_name = call_name
         self._null_streams = null_streams
+        self._external_kind = external_kind
         self._names = names
         self._strides: dict[int, int] = {}
         self._open_ranges: dict[int, tuple[int, int, int, int]] = {}
@@ -133,7 +137,7 @@ class BufferReader:
             activities=np.concatenate([no_records(ACTIVITY), *activities]),
             calls=np.concatenate([no_records(CALL), *calls]),
             ranges=self._ranges(rows[MARKER]) if MARKER in rows else no_records(RANGE),
-            links=_links(rows[LINKED]) if LINKED in rows else no_records(LINK),
+            links=self._links(rows[LINKED]) if LINKED in rows else no_records(LINK),
             names=(),
         )
 
@@ -238,15 +242,15 @@ class BufferReader:
                 done.append((name_then, domain_then, start, time, thread_then))
         return np.array(done, RANGE)
 
+    def _links(self, source: RecordArray) -> RecordArray:
+        own = source[source["external_kind"] == self._external_kind]
+        target = np.zeros(len(own), LINK)
+        for field in ("correlation_id", "external_id"):
+            target[field] = own[field]
+        return target
+
     def _strings(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the indices of the strings at these addresses; of no address, the empty one."""
         unique, places = np.unique(addresses, return_inverse=True)
         indices = [self._names[self._read_string(a) if a else ""] for a in unique.tolist()]
         return np.array(indices, np.int64)[places]
-
-
-def _links(source: RecordArray) -> RecordArray:
-    target = np.zeros(len(source), LINK)
-    for field in ("correlation_id", "external_id"):
-        target[field] = source[field]
-    return target

@@ -12,6 +12,7 @@ import os
 import re
 import time
 from collections.abc import Collection
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,9 @@ _NUMBERS = {
 _BUFFER_BYTES = 4 << 20
 """Size of a buffer: about 19,000 records of kernels."""
 
+_MAX_FREE_BUFFERS = 16
+"""How many buffers wait to be used again."""
+
 _FORCED = 1
 _CUSTOM = "CUSTOM0"
 
@@ -73,7 +77,7 @@ class _Delivery:
         self._lent: dict[int, Any] = {}
         self.reader: BufferReader | None = None
         self.chunks: list[Records] = []
-        self.problems: list[Exception] = []
+        self.problems: list[BaseException] = []
         self.n_dropped = 0
         self.busy_time = 0.0
         self._callbacks = _REQUEST(self._request), _COMPLETE(self._complete)
@@ -85,25 +89,36 @@ class _Delivery:
             raise UnsupportedError(f"CUPTI refuses the callbacks for its buffers: status {status}")
 
     def _request(self, address: Any, size: Any, max_records: Any) -> None:
+        address[0], size[0], max_records[0] = None, 0, 0  # no buffer: CUPTI drops the records
         try:
-            buffer = self._free.pop()
-        except IndexError:
-            buffer = (ctypes.c_uint64 * (_BUFFER_BYTES // 8))()
-        self._lent[ctypes.addressof(buffer)] = buffer
-        address[0], size[0], max_records[0] = ctypes.addressof(buffer), _BUFFER_BYTES, 0
+            buffer = self._free.pop() if self._free else _new_buffer()
+            self._lent[ctypes.addressof(buffer)] = buffer
+            address[0], size[0] = ctypes.addressof(buffer), ctypes.sizeof(buffer)
+        except BaseException as error:  # noqa: BLE001  # Ctrl-C too may come in here
+            self.problems.append(error)
 
     def _complete(
         self, context: int | None, stream: int, address: int, _size: int, n_bytes: int
     ) -> None:
         begin = time.perf_counter()
         try:
-            self._take(self._lent[address], n_bytes)
+            buffer = self._lent.pop(address, None)
+            if buffer is None:
+                return  # it is of whoever had the callbacks before
+            self._take(buffer, n_bytes)
             self._count_dropped(context, stream)
-        except Exception as error:  # noqa: BLE001  # CUPTI, which calls this, can't handle any
+            if len(self._free) < _MAX_FREE_BUFFERS:
+                self._free.append(buffer)
+        except BaseException as error:  # noqa: BLE001  # CUPTI, which calls this, can't handle any
             self.problems.append(error)
         finally:
-            self._free.append(self._lent.pop(address))
             self.busy_time += time.perf_counter() - begin
+
+    def reset(self) -> None:
+        """Forget what was delivered, and free the buffers."""
+        self.reader = None
+        self.chunks, self.problems, self.n_dropped = [], [], 0
+        self._free.clear()
 
     def _take(self, buffer: Any, n_bytes: int) -> None:
         if self.reader is None or not n_bytes:
@@ -150,12 +165,15 @@ class CuptiSource:
             with refusals():
                 self._custom = getattr(cupti.ExternalCorrelationKind, _CUSTOM)
                 cupti.set_thread_id_type(cupti.ActivityThreadIdType.SYSTEM)
+                self._null_streams = _null_streams(cupti)
                 self._delivery = _delivery()
+                self._delivery.reset()
                 self._delivery.reader = BufferReader(
                     layouts(cupti),
                     _read_string,
                     functools.partial(_call_name, cupti),
-                    _null_streams(cupti),
+                    self._null_streams,
+                    self._custom,
                     self._names,
                 )
                 self._delivery.register()
@@ -195,6 +213,7 @@ class CuptiSource:
 
     def collect(self) -> Records:
         """Return what was recorded since the last call, of everything that is done."""
+        self._null_streams.update(_null_streams(self._cupti))  # of contexts made meanwhile
         with refusals():
             self._cupti.activity_flush_all(_FORCED)
         delivery = self._delivery
@@ -203,20 +222,23 @@ class CuptiSource:
         if delivery.problems:
             problem, *_ = delivery.problems
             delivery.problems = []
-            raise UnsupportedError(f"CUPTI's records can't be read: {problem}") from problem
+            if not isinstance(problem, Exception):
+                raise problem
+            raise UnsupportedError(f"CUPTI's records can't be read: {problem!r}") from problem
         return Records.joined(chunks, self._names(), n_dropped)
 
     def close(self) -> None:
         """Record nothing more."""
-        with refusals():
-            try:
-                for number in self._enabled:
-                    self._cupti.activity_disable(number)
-                self._cupti.activity_flush_all(_FORCED)
-            finally:
-                self._delivery.reader = None
-                self._delivery.chunks = []
-                self._cupti.unsubscribe(self._subscriber)
+        with refusals(), ExitStack() as stack:  # which does all of it, whatever fails
+            stack.callback(self._cupti.unsubscribe, self._subscriber)
+            stack.callback(self._delivery.reset)
+            stack.callback(self._cupti.activity_flush_all, _FORCED)
+            for number in self._enabled:
+                stack.callback(self._cupti.activity_disable, number)
+
+
+def _new_buffer() -> Any:
+    return (ctypes.c_uint64 * (_BUFFER_BYTES // 8))()
 
 
 @functools.cache

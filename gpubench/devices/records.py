@@ -1,7 +1,7 @@
 """Activity records as arrays: what devices did, and what the host asked of them.
 
-Times are integers, nanoseconds of `time.perf_counter_ns`; names are indices into a table of
-strings. So a record is a row of 50 to 100 bytes, however many there are.
+Times are integers, nanoseconds on the clock of the source that the records come from; names are
+indices into a table of strings. So a record is a row of 30 to 100 bytes, however many there are.
 """
 
 from __future__ import annotations

@@ -6,13 +6,15 @@ shares in one source: each gets every record that came while it was open.
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from weakref import WeakKeyDictionary
 
 from gpubench.devices.base import ActivitySource, Platform
 from gpubench.devices.records import Records
+from gpubench.errors import UnsupportedError
 
 
 class Share:
@@ -41,7 +43,7 @@ class _Hub:
     """A platform's source, open while anybody has a share in it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a collected generator may leave while records are
         self._source: ActivitySource | None = None
         self._shares: list[Share] = []
 
@@ -67,8 +69,13 @@ class _Hub:
     def leave(self, share: Share) -> None:
         with self._lock:
             self._shares.remove(share)
-            if self._source is not None and not self._shares:
-                source, self._source = self._source, None
+            if not self._shares:
+                self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            source, self._source = self._source, None
+            if source is not None:
                 source.close()
 
     def distribute(self) -> None:
@@ -78,7 +85,7 @@ class _Hub:
 
     def _distribute(self, source: ActivitySource) -> None:
         records = source.collect()
-        for share in self._shares:
+        for share in list(self._shares):
             share.chunks.append(records)
 
 
@@ -111,4 +118,13 @@ def shared(platform: Platform, kinds: Collection[str]) -> Iterator[Share]:
     try:
         yield share
     finally:
-        hub.leave(share)
+        with suppress(UnsupportedError):  # no record that is wanted hangs on this
+            hub.leave(share)
+
+
+@atexit.register
+def _close_all() -> None:
+    """Let no source call back into an interpreter that is gone."""
+    for hub in list(_hubs.values()):
+        with suppress(UnsupportedError):
+            hub.close()

@@ -32,6 +32,8 @@ class RangeLog:
     ----------
     names : NameTable
         The names of ranges and domains.
+    threads : dict of int to str
+        The names of the threads that were in one, by their native ids.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:
@@ -40,6 +42,7 @@ class RangeLog:
         self._rows = array("q")
         self._lock = threading.Lock()
         self._thread = threading.local()
+        self.threads: dict[int, str] = {}
 
     def around(self, annotation: Annotation, label: Label) -> Annotation:
         """Return an annotation that is logged here too."""
@@ -65,6 +68,7 @@ class RangeLog:
     def _open(self) -> list[int]:
         if not hasattr(self._thread, "open"):
             self._thread.open = []
+            self.threads[threading.get_native_id()] = threading.current_thread().name
         numbers: list[int] = self._thread.open
         return numbers
 
@@ -104,6 +108,8 @@ class RangeLog:
 logs: tuple[RangeLog, ...] = ()
 """Those that are being kept now."""
 
+_lock = threading.RLock()
+
 
 def annotate(label: Label) -> Annotation:
     """Return what shows a label to profilers and to the logs that are kept now."""
@@ -118,8 +124,10 @@ def logged(log: RangeLog) -> Iterator[None]:
     """Keep a log of the ranges and marks of all threads while the block runs."""
     global logs  # noqa: PLW0603
     backend()  # which the first range would otherwise import, at the log's expense
-    logs = (*logs, log)
+    with _lock:
+        logs = (*logs, log)
     try:
         yield
     finally:
-        logs = tuple(other for other in logs if other is not log)
+        with _lock:
+            logs = tuple(other for other in logs if other is not log)

@@ -35,12 +35,15 @@ class Caused:
         Seconds of each run of each kernel, by its name.
     n_unattributed : int
         How many records are linked to no external id at all.
+    n_streams : int
+        On how many streams of one device the calls worked.
     """
 
     span: FloatArray
     busy: FloatArray
     kernels: Mapping[str, FloatArray]
     n_unattributed: int
+    n_streams: int
 
 
 def attribute(records: Records, calls: Mapping[int, int], devices: Sequence[Device]) -> Caused:
@@ -66,7 +69,16 @@ def attribute(records: Records, calls: Mapping[int, int], devices: Sequence[Devi
         is_here = ours["device"] == device.id
         span[row], busy[row] = spans(ours[is_here], place[is_here], n)
     is_kernel = ours["kind"] == ACTIVITY_KINDS.index("kernel")
-    return Caused(span, busy, _durations(ours[is_kernel], records.names), int(np.sum(linked == 0)))
+    return Caused(
+        span=span,
+        busy=busy,
+        kernels=_durations(ours[is_kernel], records.names),
+        n_unattributed=int(np.sum(linked == 0)),
+        n_streams=max(
+            (len(np.unique(ours["stream"][ours["device"] == each.id])) for each in devices),
+            default=0,
+        ),
+    )
 
 
 def external_ids(records: Records) -> npt.NDArray[np.int64]:

@@ -32,6 +32,8 @@ class Samples:
         Seconds of each run of each kernel, by its name; empty if the timer can't tell.
     n_unattributed : int
         How many things the devices did meanwhile for threads that made none of the calls.
+    n_dropped : int
+        How many records of what the devices did were lost.
     """
 
     cpu: FloatArray
@@ -40,6 +42,7 @@ class Samples:
     busy: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
     kernels: Mapping[str, FloatArray] = field(default_factory=dict)
     n_unattributed: int = 0
+    n_dropped: int = 0
 
 
 class Timer(Protocol):

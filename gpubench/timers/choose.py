@@ -108,13 +108,7 @@ def choose_timer(
     """
     if share is not None:
         choice = choose_timer("gated", subject, platform, devices, go_home)
-        # Records don't miss a stream, so which one is timed needs no note.
-        is_held = choice.timer.method == "gated"
-        return replace(
-            choice,
-            timer=CuptiTimer(choice.timer, share, devices, subject.is_fixed),
-            notes=() if is_held else (notes.gaps_included(),),
-        )
+        return _recorded(choice, subject, platform, devices, go_home, share)
     if method == "host" or not devices:
         return Choice(HostTimer(devices, go_home))
     plain = events_choice(devices, go_home)
@@ -153,6 +147,36 @@ def choose_timer(
     shared = subject.many and subject.is_fixed and not any(s.works_elsewhere for s in sightings)
     timer, n_more = _gated(subject.next_call, streams, gate, go_home, shared)
     return Choice(timer, streams, learned, N_PROBES + n_more)
+
+
+def _recorded(
+    choice: Choice,
+    subject: Subject,
+    platform: Platform,
+    devices: Sequence[Device],
+    go_home: Work,
+    share: Share,
+) -> Choice:
+    """Let the chosen timer make the calls, and read their times from records.
+
+    Records don't miss a stream; but only what a gate holds runs without waiting for the host.
+    """
+    timer = CuptiTimer(choice.timer, share, devices)
+    if choice.timer.method != "gated":
+        return replace(choice, timer=timer, notes=(notes.gaps_included(),))
+    samples = timer.take(subject.next_call(), 1)
+    found: tuple[Note, ...] = ()
+    if timer.n_streams > 1:
+        contexts, _ = _contexts(devices)
+        everywhere = tuple(context for context in contexts if context is not None)
+        if len(everywhere) == len(devices):
+            timer = timer.with_calls_by(GatedTimer(everywhere, platform.gate(), go_home))
+            choice = replace(choice, streams=everywhere)
+        else:
+            found = (notes.gaps_included(),)
+    if subject.is_fixed:
+        timer = timer.for_calls_of(float(samples.cpu[0] + samples.gpu.max()))
+    return replace(choice, timer=timer, notes=found, n_calls=choice.n_calls + 1)
 
 
 def events_choice(devices: Sequence[Device], go_home: Work) -> Choice:

@@ -20,7 +20,10 @@ from gpubench.timers.base import Samples, Timer
 RECORDED = (*ACTIVITY_KINDS, "link")
 """What has to be recorded for this timer."""
 
-_SAMPLES_PER_COLLECTION = 64
+_MAX_SAMPLES_PER_COLLECTION = 64
+
+_COLLECTION_SPAN = 0.05
+"""Seconds of calls between two collections at most: so much is lost to Ctrl-C."""
 
 
 class CuptiTimer:
@@ -34,25 +37,36 @@ class CuptiTimer:
         Its source records `RECORDED`.
     devices : sequence of Device
         Which to time, in the order of the samples' rows.
-    is_fixed : bool
-        Whether one call can follow another with nothing to be prepared between them.
+    samples_per_take : int
+        How many calls there may be between two collections of records.
+
+    Attributes
+    ----------
+    n_streams : int
+        On how many streams of one device the last calls worked.
     """
 
     method = "cupti"
 
     def __init__(
-        self, timer: Timer, share: Share, devices: Sequence[Device], is_fixed: bool
+        self, timer: Timer, share: Share, devices: Sequence[Device], samples_per_take: int = 1
     ) -> None:
         self.samples_per_gate = timer.samples_per_gate
-        self.samples_per_take = _SAMPLES_PER_COLLECTION if is_fixed else 1
+        self.samples_per_take = samples_per_take
+        self.n_streams = 0
         self._timer = timer
         self._share = share
         self._devices = devices
-        self._is_fixed = is_fixed
 
-    def instead_of(self, timer: Timer) -> CuptiTimer:
+    def with_calls_by(self, timer: Timer) -> CuptiTimer:
         """Return a timer for which another one makes the calls."""
-        return CuptiTimer(timer, self._share, self._devices, self._is_fixed)
+        return CuptiTimer(timer, self._share, self._devices, self.samples_per_take)
+
+    def for_calls_of(self, call_time: float) -> CuptiTimer:
+        """Return a timer that collects so rarely as is right for calls of so many seconds."""
+        n = int(_COLLECTION_SPAN / max(call_time, 1e-9))
+        n = min(max(n, 1), _MAX_SAMPLES_PER_COLLECTION)
+        return CuptiTimer(self._timer, self._share, self._devices, n)
 
     def take(self, call: Callable[[], object], n: int) -> Samples:
         """Call `call` `n` times, or until a gate has expired, and return the times."""
@@ -71,9 +85,8 @@ class CuptiTimer:
         source.push(next_external_id())  # for what is launched around the calls
         try:
             takes: list[Samples] = []
-            while len(ids) < n and all(
-                take.valid for take in takes
-            ):  # each expired gate takes long
+            # An expired gate takes long, so one is enough.
+            while len(ids) < n and all(take.valid for take in takes):
                 size = min(self._timer.samples_per_take, n - len(ids))
                 takes.append(self._timer.take(linked, size))
             for device in self._devices:
@@ -81,12 +94,15 @@ class CuptiTimer:
         finally:
             source.pop()
         calls = {external_id: call for call, external_id in enumerate(ids)}
-        caused = attribute(self._share.collect(), calls, self._devices)
+        records = self._share.collect()
+        caused = attribute(records, calls, self._devices)
+        self.n_streams = caused.n_streams
         return Samples(
             cpu=np.concatenate([take.cpu for take in takes]),
             gpu=caused.span,
             busy=caused.busy,
             kernels=caused.kernels,
             n_unattributed=caused.n_unattributed,
+            n_dropped=records.n_dropped,
             valid=all(take.valid for take in takes),
         )

@@ -128,7 +128,7 @@ class ScopedTimer(Covering):
             whole_number("activity_filter", activity_filter, at_least=0),
             report_func,
         )
-        if dict is not None and self._settings.active:
+        if dict is not None:
             dict.setdefault(name, [])
         self._extra_msg = ""
         self._open: list[Block] = []

@@ -96,7 +96,7 @@ def timing_begin(activity_filter: SupportsIndex = TIMING_ALL, synchronize: bool 
         if synchronize:
             wait_for_gpus()
         results = stack.enter_context(timed_activities(wanted))
-        _begun.append(_Begun(threading.get_ident(), _task(), results, stack.pop_all()))
+        _begun.append(_Begun(threading.current_thread(), _task(), results, stack.pop_all()))
 
 
 def timing_end(synchronize: bool = True) -> list[TimingResult]:
@@ -117,7 +117,7 @@ def timing_end(synchronize: bool = True) -> list[TimingResult]:
     UnsupportedError
         If this thread has begun nothing.
     """
-    of_thread = [begun for begun in _begun if begun.thread == threading.get_ident()]
+    of_thread = [begun for begun in _begun if begun.thread is threading.current_thread()]
     if not of_thread:
         raise UnsupportedError("timing_end() ends nothing: this thread has no open timing_begin()")
     of_task = [begun for begun in of_thread if begun.task is _task()]
@@ -207,7 +207,7 @@ def asked_for(activity_filter: int) -> str:
 class _Begun:
     """An open `timing_begin`: whose it is, the list to be, and what ends the recording."""
 
-    thread: int
+    thread: threading.Thread
     task: object
     results: list[TimingResult]
     recording: ExitStack
