@@ -321,6 +321,39 @@ class TestWaiting:
         assert seen.codes("a") == ["gaps-included"]
         assert seen.gpu("a") == pytest.approx(10e-6, abs=2e-9)
 
+    def test_notes_are_not_said_twice(self, gpu):
+        n_runs = 0
+
+        def f():
+            nonlocal n_runs
+            n_runs += 1
+            with annotate("a"):
+                gpu.launch(10e-6)
+                if n_runs > 12:
+                    gpu.synchronize()
+
+        seen = Measured(f, method="graph", n=12)
+        assert seen.restarts == 1
+        assert seen.codes("a") == ["no-graph", "waits-inside"]
+
+
+def test_a_region_that_is_entered_late_is_described_too(gpu):
+    n_runs = 0
+
+    def f():
+        nonlocal n_runs
+        n_runs += 1
+        with annotate("early"):
+            gpu.launch(10e-6)
+        if n_runs > 9:
+            with annotate("late"):
+                gpu.launch(10e-6)
+
+    seen = Measured(f)
+    assert seen.regions["late"].method == "gated"
+    assert seen.regions["late"].floor == pytest.approx(FLOOR, abs=0.1e-6)
+    assert seen.regions["late"].n_warmup > 0
+
 
 class TestErrors:
     def test_an_exception_opens_the_gate(self, gpu):
@@ -389,10 +422,10 @@ class TestElsewhere:
             def __init__(self):
                 self.log = []
 
-            def enter(self, region, name):
+            def enter(self, name, outer):
                 self.log.append(f"enter {name}")
 
-            def leave(self, region):
+            def leave(self, entry):
                 self.log.append("leave")
 
         outer, inner = Clock(), Clock()

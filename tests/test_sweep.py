@@ -434,6 +434,30 @@ class TestCollectors:
         assert each.result.cpu.median < 1e-3
         assert each.result.gpu[0].median == pytest.approx(12.15e-6, abs=0.1e-6)
 
+    def test_threads_do_not_mix_up_a_region_s_values(self, gpu):
+        @collect("region")
+        def slept():
+            begin = time.perf_counter()
+            yield
+            return round(time.perf_counter() - begin, 2)
+
+        region = annotate("a")
+
+        def work(seconds):
+            with region:
+                time.sleep(seconds)
+
+        @sweep([1], n_repeat=1, n_warmup=1, method="host", collect=[slept])
+        def f(n):
+            threads = [threading.Thread(target=work, args=(s,)) for s in (0.02, 0.06)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        (each,) = f().measurements
+        assert sorted(each.collected["slept"]) == pytest.approx([0.02, 0.06], abs=0.012)
+
     def test_one_of_the_whole_function(self, gpu):
         @collect("region")
         def entered():

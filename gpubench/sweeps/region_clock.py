@@ -6,14 +6,12 @@ the external id that was pushed meanwhile; never by the order of launches.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter_ns
 
 from gpubench.devices.base import Device, Event, Gate, Platform, Stream
 from gpubench.devices.sharing import Share
-from gpubench.sweeps.regions import annotate
 from gpubench.timers.attribution import next_external_id
 
 
@@ -74,10 +72,8 @@ class Entry:
 
     Attributes
     ----------
-    region : annotate
-        The region.
     name : str
-        Its name.
+        The region's name.
     outer : tuple of Entry
         Those around it in its thread, the innermost last.
     spans : tuple of Span
@@ -88,7 +84,6 @@ class Entry:
         What its calls, and those of the regions inside, are linked to.
     """
 
-    region: annotate
     name: str
     outer: tuple[Entry, ...]
     spans: tuple[Span, ...] = ()
@@ -163,46 +158,32 @@ class EventClock:
         self._ways = ways
         self._usual = usual
         self._share = share
-        self._local = threading.local()
         self._unfinished: list[Entry] = []
         self.entries: list[Entry] = []
 
-    def _stack(self) -> list[Entry]:
-        if not hasattr(self._local, "stack"):
-            self._local.stack = []
-        stack: list[Entry] = self._local.stack
-        return stack
-
-    def enter(self, region: annotate, name: str) -> None:
+    def enter(self, name: str, outer: tuple[Entry, ...]) -> Entry:
         """Begin to time a region, in the thread that calls."""
-        stack = self._stack()
-        entry = Entry(region, name, tuple(stack))
+        entry = Entry(name, outer)
         if self._devices:
             with self._platform.preserved():
                 self._begin(entry)
         if self._share is not None:
             entry.external_ids.append(next_external_id())
             self._share.source.push(entry.external_ids[0])
-        stack.append(entry)
         self._unfinished.append(entry)
         entry.begin = perf_counter_ns()
+        return entry
 
-    def leave(self, region: annotate) -> None:
-        """End the innermost entry of this region in the thread that calls, if there is one."""
+    def leave(self, entry: Entry) -> None:
+        """End what `enter` began."""
         now = perf_counter_ns()
-        stack = self._stack()
-        # Blocks of coroutines may end in another order than they began.
-        entry = next((entry for entry in reversed(stack) if entry.region is region), None)
-        if entry is None:
-            return
-        stack.remove(entry)
         self._unfinished.remove(entry)
         entry.cpu_time = (now - entry.begin) * 1e-9
         try:
             if self._share is not None:
                 self._share.source.pop()
-                if stack:
-                    stack[-1].external_ids += entry.external_ids
+                if entry.outer:
+                    entry.outer[-1].external_ids += entry.external_ids
             if entry.spans:
                 with self._platform.preserved():
                     for span in reversed(entry.spans):

@@ -47,7 +47,8 @@ class Region:
     name: str
     way: Way
     method: str = ""
-    notes: tuple[Note, ...] = ()
+    usual_notes: tuple[Note, ...] = ()
+    own_notes: tuple[Note, ...] = ()
     entry_floor: float = 0.0
     clock_step: float | None = None
     n_expired: int = 0
@@ -58,6 +59,11 @@ class Region:
     samples_per_gate: int = 1
     n_entries: int = 0
     n_runs: int = 0
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the reader of its times should know."""
+        return (*self.usual_notes, *self.own_notes)
 
     @property
     def entries(self) -> float:
@@ -220,7 +226,7 @@ class RegionSession:
                     region.way = replace(region.way, on_current=False, everywhere=True)
                     if self._share is None:  # records don't miss a stream
                         note = notes.side_stream(device.id, context_time, max(current))
-                        region.notes += (note,)
+                        region.own_notes += (note,)
 
     def _probe(self, way: Way) -> dict[str, dict[tuple[int, int], float]]:
         """Return the median seconds of each region by device and slot."""
@@ -250,14 +256,14 @@ class RegionSession:
             region.n_expired += 1
             if region.n_expired > allowed and region.way.is_held:
                 region.way = replace(region.way, is_held=False)
-                region.notes += (_waits(self._share),)
+                region.own_notes += (_waits(self._share),)
                 self._must_restart = True
         return bool(expired)
 
     def _describe(self, region: Region) -> None:
         """Say how the region is timed from now on, and measure what that timing costs."""
         region.n_expired = 0
-        region.notes = (*self._usual_notes, *region.notes)
+        region.usual_notes = self._usual_notes
         region.n_warmup = self._n_calls
         region.first_call_time = self._first_call_time
         region.first_compilations = self._first_compilations
@@ -308,6 +314,8 @@ class RegionSession:
         samples = {}
         for name, entries in _by_name(clock.entries).items():
             region = self.regions[name]
+            if not region.method:  # it was entered for the first time
+                self._describe(region)
             region.n_runs += 1
             region.n_entries += len(entries)
             has_expired = self._count_expired(entries, _MAX_EXPIRED)
@@ -340,6 +348,7 @@ class RegionSession:
             gpu=caused.span.sum(axis=1, keepdims=True),
             busy=caused.busy.sum(axis=1, keepdims=True),
             kernels=caused.kernels,
+            n_dropped=records.n_dropped,
         )
 
 

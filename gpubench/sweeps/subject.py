@@ -18,7 +18,7 @@ from gpubench.sweeps.collection import Collection, Collectors
 from gpubench.sweeps.configurations import call_arguments
 from gpubench.sweeps.measurement import Measurement, Status
 from gpubench.sweeps.region_session import RegionSession
-from gpubench.sweeps.regions import RegionClock, annotate
+from gpubench.sweeps.regions import RegionClock
 from gpubench.sweeps.thermal import (
     StateReader,
     ThermalWait,
@@ -85,26 +85,31 @@ class Watch:
             self.waits.append(wait)
 
 
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A region that collectors are asked about, and what the clock made of it."""
+
+    asking: AbstractContextManager[None]
+    entry: object
+
+
 class CollectingClock:
     """A clock that asks collectors about each region too, outside of what is timed."""
 
     def __init__(self, clock: RegionClock, collection: Collection) -> None:
         self._clock = clock
         self._collection = collection
-        self._open: list[tuple[annotate, AbstractContextManager[None]]] = []
 
-    def enter(self, region: annotate, name: str) -> None:
+    def enter(self, name: str, outer: tuple[Asked, ...]) -> Asked:
         """Begin to ask, then to time."""
         asking = self._collection.region(name)
         asking.__enter__()
-        self._open.append((region, asking))
-        self._clock.enter(region, name)
+        return Asked(asking, self._clock.enter(name, tuple(each.entry for each in outer)))
 
-    def leave(self, region: annotate) -> None:
+    def leave(self, entry: Asked) -> None:
         """End to time, then to ask."""
-        self._clock.leave(region)
-        place = next(i for i in reversed(range(len(self._open))) if self._open[i][0] is region)
-        self._open.pop(place)[1].__exit__(None, None, None)
+        self._clock.leave(entry.entry)
+        entry.asking.__exit__(None, None, None)
 
 
 class WholeFunction:

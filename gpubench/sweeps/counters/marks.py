@@ -18,7 +18,6 @@ from gpubench.devices.names import NameTable
 from gpubench.ranges import recording
 from gpubench.ranges.backends import Annotation
 from gpubench.ranges.label import Label
-from gpubench.sweeps.regions import annotate
 
 DOMAIN = "gpubench-counters"
 
@@ -55,31 +54,22 @@ class RegionMarks:
         self.names = NameTable()
         self._thread = threading.local()
 
-    def enter(self, region: annotate, name: str) -> None:
+    def enter(self, name: str, outer: tuple[Annotation, ...]) -> Annotation:
         """Open a region's range."""
         mark = _range(f"region {self.names[name]}")
         mark.push()
-        self._open().append((region, mark))
+        self._thread.open = [*outer, mark]
+        return mark
 
-    def leave(self, region: annotate) -> None:
-        """Close the innermost range of this region in the thread, whatever was opened since."""
-        opened = self._open()
-        inner = []
-        while any(each is region for each, _ in opened):
-            last, mark = opened.pop()
+    def leave(self, entry: Annotation) -> None:
+        """Close a region's range; those that were opened in it since open anew."""
+        opened: list[Annotation] = self._thread.open
+        place = next(i for i, mark in enumerate(opened) if mark is entry)
+        for mark in opened[place:]:
             mark.pop()
-            if last is region:
-                break
-            inner.append((last, mark))
-        for entry in reversed(inner):
-            entry[1].push()
-            opened.append(entry)
-
-    def _open(self) -> list[tuple[annotate, Annotation]]:
-        if not hasattr(self._thread, "open"):
-            self._thread.open = []
-        entries: list[tuple[annotate, Annotation]] = self._thread.open
-        return entries
+        del opened[place]
+        for mark in opened[place:]:
+            mark.push()
 
 
 def read_marks(ranges: Iterable[str]) -> tuple[int | None, frozenset[int]]:
