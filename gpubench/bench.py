@@ -19,8 +19,8 @@ from gpubench.devices.nvml import DeviceState, read_state
 from gpubench.devices.sharing import Share, shared
 from gpubench.environment import describe_environment
 from gpubench.errors import ArgumentError, UnsupportedError
-from gpubench.notes import Evidence, diagnose
 from gpubench.result import BenchmarkResult
+from gpubench.rules import Evidence, diagnose
 from gpubench.sampling import Collected
 from gpubench.session import Session
 from gpubench.stats import summarize

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.activity.kernels import KernelTime
 from gpubench.arguments import finite_number, text, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError
+from gpubench.kernel_time import KernelTime
 from gpubench.notes import Note
 from gpubench.stats import FloatArray, finite_array
 

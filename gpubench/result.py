@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from gpubench.activity.kernels import KernelTime
 from gpubench.arguments import finite_number, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
+from gpubench.kernel_time import KernelTime
 from gpubench.notes import Note
 from gpubench.reading import result_fields
 from gpubench.render import html, text

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpubench.activity.demangling import demangled
-from gpubench.activity.kernels import KernelTime
+from gpubench.kernel_time import KernelTime
 from gpubench.result import StoppedBy
 from gpubench.session import Budget, Session
 from gpubench.stats import FloatArray, median_interval

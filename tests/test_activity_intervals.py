@@ -5,8 +5,8 @@ import pytest
 from example_recordings import Recorded
 
 from gpubench.activity.diagnosis.idleness import idle_gaps
-from gpubench.activity.diagnosis.intervals import union
 from gpubench.activity.diagnosis.serialization import serialization
+from gpubench.activity.intervals import union
 
 LENGTH = 300
 

@@ -13,7 +13,7 @@ import pytest
 from example_recordings import BEGIN, MAIN, Recorded
 from large_recording import launches
 
-from gpubench.activity import chrome
+from gpubench.render import chrome
 
 OTHER = 2002
 HOSTILE = [
@@ -278,7 +278,7 @@ def test_a_launch_word_for_word(tmp_path):
         "traceEvents": [
             {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "Host"}},
             {"ph": "M", "name": "process_sort_index", "pid": 1, "args": {"sort_index": 1}},
-            {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "GPU 0: a GPU"}},
+            {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "GPU-0 (a GPU)"}},
             {"ph": "M", "name": "process_sort_index", "pid": 2, "args": {"sort_index": 2}},
             {"ph": "M", "name": "thread_name", **place, "args": {"name": "MainThread"}},
             {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": 3}},
@@ -344,9 +344,9 @@ def test_threads_and_streams_have_rows_of_their_own(tmp_path):
     events = events_of(document)
     assert labels_of(events) == {
         "Host": ["MainThread", "Thread-1", "thread 3003"],
-        "GPU 0: a GPU": ["stream 7", "stream 13"],
-        "GPU 1": ["null stream", "stream 7"],
-        "GPU 5: idle": [],
+        "GPU-0 (a GPU)": ["stream 7", "stream 13"],
+        "GPU-1": ["null stream", "stream 7"],
+        "GPU-5 (idle)": [],
     }
     assert row_of(events, "three") == ["null stream"]
 
@@ -385,7 +385,7 @@ def test_activities_of_a_stream_that_overlap_get_another_row_even_if_one_lies_in
     recorded.launch("within", 5, 20, 10)
     recorded.launch("later", 10, 60, 10)
     events = events_of(document_of(recorded.recording(100), tmp_path / "trace.json"))
-    assert labels_of(events)["GPU 0: a GPU"] == ["stream 7", "stream 7 (2)"]
+    assert labels_of(events)["GPU-0 (a GPU)"] == ["stream 7", "stream 7 (2)"]
     assert row_of(events, "within") == ["stream 7 (2)"]
     assert row_of(events, "later") == ["stream 7"]
 
@@ -444,7 +444,7 @@ def test_names_come_back_as_they_are_or_escaped(tmp_path):
     events = events_of(document_of(hostile_names(), tmp_path / "trace.json"))
     names = [event["name"] for event in events["X"] if event["cat"] == "kernel"]
     assert names == [name.replace("\ud800", "\\ud800") for name in HOSTILE]
-    assert 'GPU 0: "\\\\ud800' in labels_of(events)
+    assert 'GPU-0 ("\\\\ud800)' in labels_of(events)
 
 
 def test_nothing_that_perfetto_misreads(tmp_path):

@@ -66,6 +66,13 @@ class TestRun:
         assert set(calls[: calls.index("b")]) == {"a"}
         assert calls.index("b") >= 10
 
+    def test_without_gpu_work_the_hosts_time_decides(self, gpu):
+        arms = {"short": lambda: time.sleep(1e-4), "long": lambda: time.sleep(4e-4)}
+        comparison = compare(arms, n_blocks=8)
+        assert comparison["long"].gpu is None
+        assert comparison.verdict["long"] == "slower"
+        assert "(CPU time)" in str(comparison)
+
     def test_time_that_is_over_is_noted(self, no_cupy):
         begin = time.perf_counter()
         comparison = compare(

@@ -10,7 +10,7 @@ import pytest
 from gpubench import Note, benchmark, notes
 from gpubench.compilation import Compilation
 from gpubench.devices.nvml import DeviceState
-from gpubench.notes import RULES, Evidence, diagnose
+from gpubench.rules import RULES, Evidence, diagnose
 from gpubench.stats import summarize
 
 
@@ -194,6 +194,7 @@ MADE = {
     "no-context-events": notes.no_context_events("the driver is old"),
     "waits-inside": notes.waits_inside(),
     "gaps-included": notes.gaps_included(),
+    "overlapping-regions": notes.overlapping_regions("load", "solve"),
     "side-stream": notes.side_stream(1, 101.4e-6, 1.3e-6),
     "other-stream": notes.other_stream("PyTorch's current stream"),
     "no-graph": notes.no_graph("it allocates"),

@@ -1,6 +1,7 @@
 """Regions of a function, timed each by itself on a simulated GPU."""
 
 import asyncio
+import math
 import threading
 import time
 
@@ -12,6 +13,7 @@ from gpubench.call import TimedCall
 from gpubench.devices import current_platform
 from gpubench.devices.sharing import shared
 from gpubench.devices.simulated.gpu import SimulatedDevice, SimulatedGpu
+from gpubench.session import Budget
 from gpubench.sweeps.region_session import RegionSession
 from gpubench.sweeps.regions import annotate, timing
 from gpubench.timers.cupti import RECORDED
@@ -36,7 +38,7 @@ class Measured:
             call = TimedCall(func, (), {}, None, (), devices, home)
             used = share if method == "cupti" else None
             self.session = RegionSession(call, platform, devices, home, method, used)
-            self.session.warm_up(2)
+            self.session.warm_up(2, Budget(math.inf))
             self.session.choose()
             self.restarts = 0
             for _ in range(n):
@@ -223,7 +225,7 @@ class TestMethods:
             session = RegionSession(
                 TimedCall(f, (), {}, None, (), (), home), platform, (), home, "auto"
             )
-            session.warm_up(1)
+            session.warm_up(1, Budget(math.inf))
             session.choose()
             assert 2e-3 <= session.take()["a"].cpu[0] < 20e-3
         assert session.regions["a"].method == "host"

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from example_results import make_result
 
-from gpubench.activity.kernels import KernelTime
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
+from gpubench.kernel_time import KernelTime
 from gpubench.notes import Note
 from gpubench.result import BenchmarkResult
 

@@ -8,8 +8,8 @@ import pytest
 from example_results import make_result
 from example_sweeps import failed, measured, on_host, precision, swept
 
-from gpubench.activity.kernels import KernelTime
 from gpubench.errors import MissingExtraError
+from gpubench.kernel_time import KernelTime
 from gpubench.notes import Note
 from gpubench.sweeps.measurement import Measurement
 

@@ -131,7 +131,7 @@ def test_without_scripts_the_page_says_what_it_can(tmp_path):
     page = page_of(everything(), tmp_path)
     assert "Trace.table()" in page.one(tag="noscript")["text"]
     assert page.one(id="summary")["text"] == (
-        "100 us · GPU 0: a GPU busy 20.0% · GPU 1 busy 5.0% · GPU 2: idle busy 0.0%"
+        "100 us · GPU-0 (a GPU) busy 20.0% · GPU-1 busy 5.0% · GPU-2 (idle) busy 0.0%"
     )
     assert page.one(tag="canvas")["aria-label"] == "Timeline: " + page.one(id="summary")["text"]
     assert page.notes == []
@@ -141,7 +141,7 @@ def test_the_data_are_the_recording(tmp_path):
     data = page_of(everything(), tmp_path).data
     assert (data["first"], data["last"]) == (0, 100_000)
     assert [group["label"] for group in data["groups"]] == [
-        "Host", "GPU 0: a GPU", "GPU 1", "GPU 2: idle",
+        "Host", "GPU-0 (a GPU)", "GPU-1", "GPU-2 (idle)",
     ]  # fmt: skip
     assert [group["share"] for group in data["groups"]] == [None, 0.2, 0.05, 0.0]
     assert rows_of(data) == {
@@ -154,12 +154,12 @@ def test_the_data_are_the_recording(tmp_path):
             ("range", "mark", 90, 0, 1),
         ],
         ("Host", "thread 2002"): [("driver", "cuLaunchKernel", 20, 1, 0)],
-        ("GPU 0: a GPU", "stream 7"): [
+        ("GPU-0 (a GPU)", "stream 7"): [
             ("kernel", "add", 20, 5, 0),
             ("memcpy", "memcpy HtoD", 30, 10, 0),
             ("memset", "memset", 45, 5, 0),
         ],
-        ("GPU 1", "null stream"): [("kernel", "other", 60, 5, 0)],
+        ("GPU-1", "null stream"): [("kernel", "other", 60, 5, 0)],
     }
 
 
@@ -207,8 +207,8 @@ def test_what_overlaps_is_in_different_places(tmp_path):
     assert {key: [record[1] for record in row] for key, row in rows.items()} == {
         ("Host", "MainThread"): ["one", "cudaLaunchKernel", "cudaLaunchKernel"],
         ("Host", "MainThread (2)"): ["crosses"],
-        ("GPU 0: a GPU", "stream 7"): ["first"],
-        ("GPU 0: a GPU", "stream 7 (2)"): ["second"],
+        ("GPU-0 (a GPU)", "stream 7"): ["first"],
+        ("GPU-0 (a GPU)", "stream 7 (2)"): ["second"],
     }
 
 
@@ -262,7 +262,7 @@ def test_what_is_left_out_is_said(tmp_path, monkeypatch):
         ("Host", "MainThread"): [
             ("runtime", "cudaLaunchKernel", start, 2, 0) for start in (0, 5, 10)
         ],
-        ("GPU 0: a GPU", "stream 7"): [
+        ("GPU-0 (a GPU)", "stream 7"): [
             ("kernel", "work", 3, 4.999, 0),
             ("memcpy", "work", 8, 4.999, 0),
         ],

@@ -33,25 +33,6 @@ class KernelNames:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class KernelTime:
-    """What one kernel took in the calls of a benchmark.
-
-    Attributes
-    ----------
-    name : str
-        As in the source.
-    calls : float
-        How often one call of the function ran it, on average.
-    median_time : float
-        Seconds of one run, the median over all runs on all devices.
-    """
-
-    name: str
-    calls: float
-    median_time: float
-
-
 def kernel_names(call: Callable[[], object], device: Device) -> KernelNames:
     """Find out which kernels a call runs on a device.
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS, RecordArray
+from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS, RecordArray, rows_by_id
 
 KINDS = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "compilation")
 """What can be recorded."""
@@ -75,7 +76,7 @@ class Recording:
         chosen: RecordArray = self.activities[is_wanted]
         return chosen
 
-    def launches(self) -> RecordArray:
+    def launches(self) -> npt.NDArray[np.int64]:
         """Return for each activity the index in `calls` of the call that launched it.
 
         Returns
@@ -83,29 +84,4 @@ class Recording:
         ndarray of int, shape (n_activities,)
             -1 where the call wasn't recorded.
         """
-        if not len(self.calls):
-            return np.full(len(self.activities), -1)
-        order = np.argsort(self.calls["correlation_id"], kind="stable")
-        sorted_ids = self.calls["correlation_id"][order]
-        wanted = self.activities["correlation_id"]
-        place = np.minimum(np.searchsorted(sorted_ids, wanted), len(order) - 1)
-        # What has no id has 0.
-        return np.where((sorted_ids[place] == wanted) & (wanted != 0), order[place], -1)
-
-
-def busy_time(intervals: RecordArray) -> int:
-    """Return the nanoseconds that at least one of the intervals covers.
-
-    Parameters
-    ----------
-    intervals : ndarray, shape (n,)
-        Rows with ``start`` and ``end``, in any order.
-    """
-    if not len(intervals):
-        return 0
-    order = np.argsort(intervals["start"], kind="stable")
-    start, end = intervals["start"][order], intervals["end"][order]
-    reached = np.maximum.accumulate(end)
-    # An interval adds what lies beyond everything before it.
-    added = reached[1:] - np.maximum(start[1:], reached[:-1])
-    return int(end[0] - start[0] + np.maximum(added, 0).sum())
+        return rows_by_id(self.calls["correlation_id"], self.activities["correlation_id"])

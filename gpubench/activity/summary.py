@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.activity.recording import Recording, busy_time
+from gpubench.activity.intervals import covered_time
+from gpubench.activity.recording import Recording
 from gpubench.devices.records import ACTIVITY_KINDS, CALL_KINDS, RecordArray
 
 IntArray = npt.NDArray[np.int64]
@@ -136,7 +137,7 @@ def device_totals(recording: Recording) -> tuple[DeviceTotal, ...]:
     totals = []
     for device in np.unique(recording.activities["device"]).tolist():
         rows = recording.activities[recording.activities["device"] == device]
-        busy = busy_time(rows) / 1e9
+        busy = covered_time(rows)
         names = _activity_totals(rows, recording)
         totals.append(DeviceTotal(device, busy, share(busy, recording), names))
     return tuple(totals)
@@ -147,7 +148,7 @@ def call_time(recording: Recording) -> float:
 
     A call of the driver that the runtime makes lies inside the runtime's own.
     """
-    return busy_time(recording.calls) / 1e9
+    return covered_time(recording.calls)
 
 
 def share(seconds: float, recording: Recording) -> float:
@@ -179,7 +180,7 @@ def range_summary(recording: Recording) -> RangeSummary:
         strict=True,
     ):
         rows = recording.activities[launched[_union(first[group], last[group])]]
-        busy = busy_time(rows) / 1e9
+        busy = covered_time(rows)
         totals.append(
             RangeTotal(host, busy, share(busy, recording), _activity_totals(rows, recording))
         )

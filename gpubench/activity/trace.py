@@ -5,11 +5,11 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from gpubench.activity import archive, chrome, diagnosis, frame
+from gpubench.activity import archive, diagnosis, frame
 from gpubench.activity.diagnosis import Diagnosis
 from gpubench.activity.recording import Recording
 from gpubench.errors import UnsupportedError
-from gpubench.render import activity, timeline
+from gpubench.render import activity, chrome, timeline
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -225,7 +225,8 @@ def judge_arms(
         for arm in others:
             rng = np.random.default_rng(seed)
             mine = _times(arm, clock, interleaved)
-            if mine is None or theirs is None:
+            are_idle = clock == "gpu" and _is_idle(reference) and _is_idle(arm)
+            if mine is None or theirs is None or are_idle:
                 resamples.append(None)
             elif interleaved:
                 n = min(mine.size, theirs.size)
@@ -238,6 +239,12 @@ def judge_arms(
         dataclasses.replace(arm, gpu=judged["gpu"].get(arm.name), cpu=judged["cpu"].get(arm.name))
         for arm in arms
     )
+
+
+def _is_idle(arm: ArmOutcome) -> bool:
+    """Whether the GPU was seen to do nothing, so that its times are the method's floor."""
+    codes = {note.code for note in arm.result.notes} if arm.result else set()
+    return not codes.isdisjoint({"no-gpu-work", "no-activity"})
 
 
 def _times(arm: ArmOutcome, clock: str, by_block: bool) -> FloatArray | None:

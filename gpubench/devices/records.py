@@ -76,6 +76,29 @@ def no_records(dtype: np.dtype[Any]) -> RecordArray:
     return np.empty(0, dtype)
 
 
+def rows_by_id(ids: npt.NDArray[Any], wanted: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return for each wanted id the place of its first record.
+
+    Parameters
+    ----------
+    ids : ndarray of int, shape (n_records,)
+        The records' correlation ids, in any order; 0 is none.
+    wanted : ndarray of int, shape (n,)
+        Correlation ids.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        -1 where there is no such record.
+    """
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids, kind="stable")
+    place = np.minimum(np.searchsorted(ids[order], wanted), len(order) - 1)
+    is_there = (ids[order][place] == wanted) & (wanted != 0)
+    return np.where(is_there, order[place], -1)
+
+
 _TABLES = {"activities": ACTIVITY, "calls": CALL, "ranges": RANGE, "links": LINK}
 
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from gpubench.activity.intervals import covered_time
 from gpubench.activity.notes import recording_notes
-from gpubench.activity.recording import Recording, busy_time
+from gpubench.activity.recording import Recording
 from gpubench.activity.summary import (
     activity_totals,
     call_time,
@@ -213,7 +214,7 @@ def _compilations(recording: Recording, names: Mapping[str, str]) -> list[str]:
     totals = compilation_totals(recording)
     if not totals:
         return []
-    seconds = busy_time(recording.compilations) / 1e9
+    seconds = covered_time(recording.compilations)
     heading = f"CuPy compiled for {_of_trace(seconds, recording)}"
     return [_section(heading, total_columns(totals, names, "source"))]
 

@@ -16,8 +16,8 @@ from numpy.lib.recfunctions import repack_fields
 
 from gpubench.activity.notes import recording_notes
 from gpubench.activity.recording import KINDS, Recording
-from gpubench.activity.rows import SLICE, Row, groups, rows, table
 from gpubench.activity.summary import IntArray, device_totals
+from gpubench.activity.tracks import SLICE, Row, groups, rows, table
 from gpubench.devices.records import (
     ACTIVITY_KINDS,
     CALL_KINDS,

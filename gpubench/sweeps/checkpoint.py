@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,7 +22,12 @@ from gpubench.arguments import text, unique_name
 from gpubench.errors import ArgumentError
 from gpubench.reading import mapping
 from gpubench.sweeps.measurement import Measurement
-from gpubench.sweeps.plain import canonical, measurement_from_dict, measurement_to_dict
+from gpubench.sweeps.plain import (
+    canonical,
+    has_identity,
+    measurement_from_dict,
+    measurement_to_dict,
+)
 
 FORMAT = 1
 """The version of the files; raised when older releases would misread newer ones."""
@@ -101,7 +107,8 @@ def open_checkpoint(
     name : str
         The sweep's name.
     configs : sequence of mapping
-        The sweep's configurations. Those that look the same are told apart by their order.
+        The sweep's configurations. Those with values that can't be known again, such as lambdas,
+        are measured anew.
     options : mapping
         All else in which two runs have to agree, such as how the times are taken and where.
 
@@ -143,7 +150,10 @@ def open_checkpoint(
 def _keys(configs: Sequence[Mapping[str, object]]) -> list[str]:
     keys: dict[str, None] = {}
     for config in configs:
-        keys[unique_name(canonical(config), keys)] = None
+        key = canonical(config)
+        if not has_identity(config):
+            key += f" {secrets.token_hex(8)}"  # what can't be known again is measured again
+        keys[unique_name(key, keys)] = None
     return list(keys)
 
 

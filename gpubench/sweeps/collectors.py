@@ -72,7 +72,8 @@ def collect(
     Parameters
     ----------
     scope : {"once", "config", "run", "region"}
-        When it is asked, see `Collector`.
+        When it is asked, see `Collector`. What a collector of the scope ``"region"`` does is part
+        of the time of the regions around that one, not of its own.
     name : str, optional
         The column's name; by default the function's.
     unit : str, optional

@@ -10,8 +10,10 @@ from os import PathLike
 from typing import Any
 
 from gpubench import arguments
+from gpubench.bench import CACHES
 from gpubench.errors import ArgumentError
 from gpubench.sweeps.collectors import Collector, chosen_collectors
+from gpubench.sweeps.configurations import signature_of
 from gpubench.sweeps.counters import metric_names
 from gpubench.sweeps.counters.collect import TIMEOUT, report_path
 from gpubench.sweeps.counters.metrics import UserReduction, reductions
@@ -23,6 +25,7 @@ from gpubench.sweeps.roofline import GivenPeaks
 from gpubench.sweeps.runner import ORDERS
 from gpubench.sweeps.subject import Goal
 from gpubench.sweeps.thermal import Mode, ThermalPolicy
+from gpubench.timers.choose import METHODS
 
 
 class sweep:  # noqa: N801  # a decorator
@@ -43,10 +46,10 @@ class sweep:  # noqa: N801  # a decorator
         out, at least 10 are taken, until the 95 % interval of every region's median is within
         0.5 % of it or the time is up.
     n_warmup : int
-        How many runs go ahead, at least one; looking at the regions takes some more.
+        How many runs go ahead; at least one does, and looking at the regions takes some more.
     max_duration : float
-        Seconds for the samples of each configuration. An adaptive sweep without it takes at most
-        1 s for each.
+        Seconds for each configuration, with its warm-up; at least one sample is taken. An adaptive
+        sweep without it takes samples for at most 1 s each.
     devices, method, cache, progress
         As in `benchmark`. ``"graph"`` is for functions without regions.
     order : {"given", "random"}
@@ -55,7 +58,8 @@ class sweep:  # noqa: N801  # a decorator
     seed : int
         Of the random order.
     derive : mapping of str to callable, optional
-        Metrics to compute from each sample, see `SweepResult`.
+        Metrics to compute from each sample's seconds and the configuration, for example
+        ``{"rate": lambda t, n: (2 * n**3 / t / 1e12, "TFLOP/s")}``; see `SweepResult`.
     flops, bytes : float, callable or mapping, optional
         Operations and bytes of a run, see `SweepResult`; they give TFLOP/s and GB/s, and the share
         of the device's peak.
@@ -82,7 +86,8 @@ class sweep:  # noqa: N801  # a decorator
     keep_report : str or path-like, optional
         Where to keep Nsight Compute's report.
     reduce : callable or mapping, optional
-        How to make one value of a counter of a region's several kernels, see `collect_counters`.
+        Makes one value of a counter of a region's several kernels, from an array, for all counters
+        or for those named; by default sums, maxima and means as the counters' names demand.
     ncu_timeout : float
         Seconds after which Nsight Compute's pass is ended.
     name : str, optional
@@ -134,6 +139,12 @@ class sweep:  # noqa: N801  # a decorator
         progress: bool | None = None,
         name: str | None = None,
     ) -> None:
+        arguments.one_of("method", method, METHODS)
+        arguments.one_of("cache", cache, CACHES)
+        if checkpoint is not None and not isinstance(checkpoint, (str, PathLike)):
+            raise ArgumentError(f"checkpoint must be a path, got {checkpoint!r}")
+        if not isinstance(ncu, (str, PathLike)):
+            raise ArgumentError(f"ncu must be a path or a name, got {ncu!r}")
         if callable(configs):
             raise ArgumentError(
                 f"configs must be configurations, got the function {configs!r}: write @sweep()"
@@ -225,13 +236,28 @@ class SweptFunction:
         ArgumentError, UnsupportedError
             As `sweep` and `benchmark`.
         KeyboardInterrupt
-            When Ctrl-C is pressed. What was measured until then is in `results`.
+            When Ctrl-C is pressed. What was measured until then is in `results`, here and as an
+            attribute of the exception.
         """
+        try:
+            signature_of(self._func).bind_partial(**fixed)
+        except TypeError as error:
+            name = arguments.callable_name(self._func)
+            raise ArgumentError(f"{name} can't be called with {fixed!r}: {error}") from None
         func = functools.partial(self._func, **fixed) if fixed else self._func
         run = Run(self._options, func, arguments.callable_name(self._func), configs)
         try:
             run.measure()
             run.count()
+        except KeyboardInterrupt as interrupt:
+            interrupt.results = run.result()  # type: ignore[attr-defined]
+            raise
         finally:
             self.results = run.result()
         return self.results
+
+    def __get__(self, instance: object, owner: type | None = None) -> SweptFunction:
+        """Bind a method to its object."""
+        if instance is None or not hasattr(self._func, "__get__"):
+            return self
+        return SweptFunction(self._options, self._func.__get__(instance, owner))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
+from types import CodeType
 from typing import Any
 
 from gpubench import notes
@@ -56,6 +59,19 @@ class Options:
     counting: Mapping[str, Any]
     progress: bool | None
     name: str | None
+
+
+def _digest(func: Callable[..., object]) -> str:
+    """Return what changes when a function's own code does; empty if it has none in Python."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    code = getattr(func, "__code__", None) or getattr(type(func).__call__, "__code__", None)
+    return hashlib.sha256(repr(_instructions(code)).encode()).hexdigest()[:16] if code else ""
+
+
+def _instructions(code: CodeType) -> tuple[object, ...]:
+    constants = [_instructions(c) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.co_code, code.co_names, constants
 
 
 class Run:
@@ -136,6 +152,8 @@ class Run:
             "n_warmup": goal.n_warmup,
             "max_duration": str(goal.max_duration),
             "gpus": [device.properties.name for device in bench.devices],
+            "collect": [collector.name for collector in self._options.collectors],
+            "code": _digest(self._func),
         }
 
     def _keeper(
@@ -191,7 +209,11 @@ class Run:
         values = report.values.get((index, region), {})
         limit = limited_by(values)
         labels = {**measurement.labels, **({"limited_by": limit} if limit else {})}
-        return replace(measurement, counters=values, labels=labels)
+        units = {
+            **measurement.units,
+            **{name: unit for name, unit in report.units.items() if name in values},
+        }
+        return replace(measurement, counters=values, labels=labels, units=units)
 
     def result(self) -> SweepResult:
         """Return what was measured."""

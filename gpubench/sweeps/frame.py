@@ -1,6 +1,6 @@
 """The rows of a sweep as a table of pandas, or as a file of comma-separated values.
 
-`gpubench.sweeps.records` says what the columns are.
+`gpubench.sweeps.long_table` says what the columns are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.errors import MissingExtraError
 from gpubench.files import replacing
-from gpubench.sweeps.records import (
+from gpubench.sweeps.long_table import (
     OF_SAMPLE,
     Record,
     columns_of,

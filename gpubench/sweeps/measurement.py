@@ -44,6 +44,8 @@ class Measurement:
         Values of the collectors that gave text: the last.
     counters : mapping of str to float
         Hardware counters by their metric, for one run of the function.
+    units : mapping of str to str
+        What collectors' values and counters are in, by their names, where that is known.
     """
 
     config: Mapping[str, object]
@@ -57,3 +59,4 @@ class Measurement:
     collected: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     counters: Mapping[str, float] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)

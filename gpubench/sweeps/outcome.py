@@ -126,7 +126,7 @@ class SweepResult:
         Returns
         -------
         pandas.DataFrame
-            See `gpubench.sweeps.records` for the columns.
+            See `gpubench.sweeps.long_table` for the columns.
 
         Raises
         ------

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from types import ModuleType
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -97,6 +98,25 @@ def canonical(values: Mapping[str, object]) -> str:
     return json.dumps(_each_plain(values), allow_nan=False, sort_keys=True)
 
 
+def has_identity(value: object) -> bool:
+    """Whether what JSON makes of a value tells it from others, in another process too.
+
+    It doesn't for functions that are made on the way, for objects that only their place in memory
+    tells apart, and for arrays that lie on a GPU.
+    """
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return all(map(has_identity, value))
+    if isinstance(value, Mapping):
+        return all(map(has_identity, value.values()))
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        owner = getattr(value, "__self__", None)
+        return "<" not in name and (owner is None or isinstance(owner, ModuleType))
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject
+    return _ADDRESS.search(repr(value)) is None
+
+
 def _each_plain(values: Mapping[str, object]) -> dict[str, Any]:
     return {name: plain(value) for name, value in values.items()}
 
@@ -126,6 +146,7 @@ def measurement_to_dict(measurement: Measurement) -> dict[str, Any]:
         },
         "labels": dict(measurement.labels),
         "counters": {name: _number_to_plain(value) for name, value in measurement.counters.items()},
+        "units": dict(measurement.units),
     }
 
 
@@ -171,6 +192,10 @@ def measurement_from_dict(values: Mapping[str, Any]) -> Measurement:
         counters={
             name: _number(f"counters: {name}", value)
             for name, value in mapping("counters", known.get("counters", {})).items()
+        },
+        units={
+            name: text(f"units: {name}", unit)
+            for name, unit in mapping("units", known.get("units", {})).items()
         },
     )
 

@@ -82,6 +82,8 @@ class Entry:
         Seconds of the host.
     external_ids : list of int
         What its calls, and those of the regions inside, are linked to.
+    begin, end : int
+        When the host was in it, in nanoseconds of its clock.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Entry:
     cpu_time: float = 0.0
     external_ids: list[int] = field(default_factory=list)
     begin: int = 0
+    end: int = 0
     _gate: Gate | None = None
     _closing: int = 0
 
@@ -121,6 +124,50 @@ class Entry:
         """Open the gate that was closed for this entry, if one was."""
         if self._gate is not None:
             self._gate.open()
+
+
+def crossing_names(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the regions that were open at once with one that isn't nested in them.
+
+    Parameters
+    ----------
+    entries : sequence of Entry
+        Those of one run.
+
+    Returns
+    -------
+    dict of str to str
+        Of each such region, the name of one that crossed it.
+    """
+    found: dict[str, str] = {}
+    in_order = sorted(entries, key=lambda entry: entry.begin)
+    for i, first in enumerate(in_order):
+        for second in in_order[i + 1 :]:
+            if second.begin >= first.end:
+                break
+            if first not in second.outer or second.end > first.end:
+                found.setdefault(first.name, second.name)
+                found.setdefault(second.name, first.name)
+    return found
+
+
+def by_name(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return the entries of each region, without those inside of one of the same name."""
+    found: dict[str, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.begin):
+        if not entry.is_nested_in_itself:
+            found.setdefault(entry.name, []).append(entry)
+    return found
+
+
+def stream_times(entries: Sequence[Entry]) -> dict[tuple[int, int], float]:
+    """Return the seconds of several entries together, by device and slot."""
+    times: dict[tuple[int, int], float] = {}
+    for entry in entries:
+        for span in entry.spans:
+            place = span.device, span.slot
+            times[place] = times.get(place, 0.0) + span.time
+    return times
 
 
 class EventClock:
@@ -179,6 +226,7 @@ class EventClock:
         now = perf_counter_ns()
         self._unfinished.remove(entry)
         entry.cpu_time = (now - entry.begin) * 1e-9
+        entry.end = now
         try:
             if self._share is not None:
                 self._share.source.pop()

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gpubench import notes
 from gpubench.call import TimedCall
-from gpubench.compilation import Compilation, compile_time, watch_compilations
+from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices.base import Device, Platform, Stream, Work
 from gpubench.devices.records import Records
 from gpubench.devices.sharing import Share
 from gpubench.errors import UnsupportedError
 from gpubench.notes import Note
 from gpubench.ranges.backends import backend
+from gpubench.session import Budget
 from gpubench.stats import FloatArray
-from gpubench.sweeps.region_clock import EVERYWHERE, Entry, EventClock, Way
+from gpubench.sweeps.region import Region
+from gpubench.sweeps.region_clock import (
+    EVERYWHERE,
+    Entry,
+    EventClock,
+    Way,
+    by_name,
+    crossing_names,
+    stream_times,
+)
 from gpubench.sweeps.regions import RegionClock, timing
-from gpubench.timers.attribution import attribute
+from gpubench.timers.attribution import attribute, next_external_id
 from gpubench.timers.base import Samples, Timer
 from gpubench.timers.events import EventsTimer
 from gpubench.timers.floor import clock_step, floor_time
@@ -35,45 +45,6 @@ _MAX_EXPIRED = 2
 """After so many expired gates, a region that seemed not to wait is timed without one."""
 
 _UNHELD = Way(is_held=False)
-
-
-@dataclass
-class Region:
-    """What is known of one region, and its part in a result.
-
-    The attributes that `Bench.result` reads of a session are the same here.
-    """
-
-    name: str
-    way: Way
-    method: str = ""
-    usual_notes: tuple[Note, ...] = ()
-    own_notes: tuple[Note, ...] = ()
-    entry_floor: float = 0.0
-    clock_step: float | None = None
-    n_expired: int = 0
-    n_warmup: int = 0
-    first_call_time: float | None = None
-    first_call_compile_time: float | None = None
-    first_compilations: tuple[Compilation, ...] | None = ()
-    samples_per_gate: int = 1
-    n_entries: int = 0
-    n_runs: int = 0
-
-    @property
-    def notes(self) -> tuple[Note, ...]:
-        """What the reader of its times should know."""
-        return (*self.usual_notes, *self.own_notes)
-
-    @property
-    def entries(self) -> float:
-        """How often a run entered it, on average."""
-        return self.n_entries / self.n_runs if self.n_runs else 1.0
-
-    @property
-    def floor(self) -> float:
-        """Seconds that its timing reports for as many empty entries."""
-        return self.entry_floor * self.entries
 
 
 class RegionSession:
@@ -148,8 +119,8 @@ class RegionSession:
         """Return how often a run entered a region, on average."""
         return self.regions[name].entries
 
-    def warm_up(self, n_warmup: int) -> None:
-        """Run the function that often, with no region timed."""
+    def warm_up(self, n_warmup: int, budget: Budget) -> None:
+        """Run the function that often, with no region timed; for half the budget at the most."""
         backend()  # which the first region would otherwise import, in the first call's time
         for _ in range(n_warmup):
             if self._n_calls == 0:
@@ -158,7 +129,7 @@ class RegionSession:
                     self._run(self._blind())
                     self._first_call_time = time.perf_counter() - begin
                 self._first_compilations = None if log.reason else tuple(log)
-            else:
+            elif not budget.is_spent(0.5):
                 self._run(self._blind())
 
     def _blind(self) -> EventClock:
@@ -238,9 +209,9 @@ class RegionSession:
             }
             clock = EventClock(self._platform, self._devices, ways, way)
             self._run(clock)
-            for name, entries in _by_name(clock.entries).items():
+            for name, entries in by_name(clock.entries).items():
                 places = seen.setdefault(name, {})
-                for place, seconds in _stream_times(entries).items():
+                for place, seconds in stream_times(entries).items():
                     places.setdefault(place, []).append(seconds)
                 self._count_expired(entries, allowed=0)
         return {
@@ -265,12 +236,7 @@ class RegionSession:
         region.n_expired = 0
         region.usual_notes = self._usual_notes
         region.n_warmup = self._n_calls
-        region.first_call_time = self._first_call_time
         region.first_compilations = self._first_compilations
-        if self._first_call_time is not None and self._first_compilations is not None:
-            region.first_call_compile_time = compile_time(
-                self._first_compilations, self._first_call_time
-            )
         timer, streams = self._counterpart(region.way)
         region.method = "cupti" if self._share else timer.method
         if self._share is None:
@@ -295,7 +261,7 @@ class RegionSession:
         must, self._must_restart = self._must_restart, False
         if must:
             for region in self.regions.values():
-                region.n_entries = region.n_runs = 0
+                region.n_entries = region.n_inner = region.n_runs = 0
                 self._describe(region)
         return must
 
@@ -307,17 +273,21 @@ class RegionSession:
         """
         ways = {name: region.way for name, region in self.regions.items()}
         clock = EventClock(self._platform, self._devices, ways, self._usual, self._share)
-        if self._share is not None:
-            self._share.collect()
-        self._run(clock)
-        records = self._share.collect() if self._share is not None else None
+        records = self._recorded_run(clock)
+        crossing = crossing_names(clock.entries)
         samples = {}
-        for name, entries in _by_name(clock.entries).items():
+        for name, entries in by_name(clock.entries).items():
             region = self.regions[name]
             if not region.method:  # it was entered for the first time
                 self._describe(region)
             region.n_runs += 1
             region.n_entries += len(entries)
+            region.n_inner += sum(
+                entry in inner.outer for entry in entries for inner in clock.entries
+            )
+            if name in crossing and not region.is_crossed:
+                region.is_crossed = True
+                region.own_notes += (notes.overlapping_regions(name, crossing[name]),)
             has_expired = self._count_expired(entries, _MAX_EXPIRED)
             cpu = np.array([sum(entry.cpu_time for entry in entries)])
             if records is not None:
@@ -326,9 +296,23 @@ class RegionSession:
                 samples[name] = Samples(cpu, self._gpu_times(entries), not has_expired)
         return samples
 
+    def _recorded_run(self, clock: EventClock) -> Records | None:
+        """Run the function once, and return the records of what it did, if there are any."""
+        share = self._share
+        if share is None:
+            self._run(clock)
+            return None
+        share.collect()
+        share.source.push(next_external_id())  # for what is launched outside of regions
+        try:
+            self._run(clock)
+        finally:
+            share.source.pop()
+        return share.collect()
+
     def _gpu_times(self, entries: Sequence[Entry]) -> FloatArray:
         """Return the seconds of each device, on whichever of its streams they are longest."""
-        times = _stream_times(entries)
+        times = stream_times(entries)
         return np.array(
             [
                 [max(time for (number, _), time in times.items() if number == device.id)]
@@ -348,27 +332,10 @@ class RegionSession:
             gpu=caused.span.sum(axis=1, keepdims=True),
             busy=caused.busy.sum(axis=1, keepdims=True),
             kernels=caused.kernels,
+            n_unattributed=caused.n_unattributed,
             n_dropped=records.n_dropped,
         )
 
 
 def _waits(share: Share | None) -> Note:
     return notes.waits_inside() if share is None else notes.gaps_included()
-
-
-def _by_name(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
-    found: dict[str, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda entry: entry.begin):
-        if not entry.is_nested_in_itself:
-            found.setdefault(entry.name, []).append(entry)
-    return found
-
-
-def _stream_times(entries: Sequence[Entry]) -> dict[tuple[int, int], float]:
-    """Return the seconds of several entries together, by device and slot."""
-    times: dict[tuple[int, int], float] = {}
-    for entry in entries:
-        for span in entry.spans:
-            place = span.device, span.slot
-            times[place] = times.get(place, 0.0) + span.time
-    return times

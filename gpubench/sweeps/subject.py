@@ -40,7 +40,7 @@ class Goal:
     n_warmup : int
         Runs that go ahead.
     max_duration : float
-        Seconds for the samples of one configuration; at least one is taken.
+        Seconds for one configuration; at least one sample is taken.
     """
 
     n_repeat: int | None
@@ -184,7 +184,7 @@ class Subject:
         self._collecting = ExitStack()
         self._parts: dict[str, Part] = {}
         self._seen: list[Conditions] = []
-        self._budget = goal.duration
+        self._budget = 0.0
         self._n_runs = self._n_discarded = 0
         self._session: RegionSession | WholeFunction
 
@@ -201,18 +201,29 @@ class Subject:
             self._bench.share,
             lambda clock: CollectingClock(clock, self._collection),
         )
-        regions.warm_up(max(1, self._goal.n_warmup))
+        budget = Budget(self._goal.max_duration)
+        regions.warm_up(max(1, self._goal.n_warmup), budget)
         if regions.regions:
             regions.choose()
             self._session = regions
-            return
+        else:
+            self._session = self._whole_function(regions, args, kwargs, budget)
+        self._budget = min(self._goal.duration, budget.left())
+
+    def _whole_function(
+        self,
+        regions: RegionSession,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        budget: Budget,
+    ) -> WholeFunction:
         whole = self._bench.session(self._func, args, kwargs)
-        whole.warm_up(1, Budget(math.inf))
+        whole.warm_up(1, budget)
         whole.first_call_time = regions.first_call_time
         whole.first_compilations = regions.first_compilations
         whole.n_warmup += regions.n_runs
-        whole.choose(self._bench.method, Budget(math.inf), many=False)
-        self._session = WholeFunction(self._name, whole, self._collection)
+        whole.choose(self._bench.method, budget, many=False)
+        return WholeFunction(self._name, whole, self._collection)
 
     def take_block(self, n: int, advance: Callable[[int], object]) -> None:
         """Take up to `n` more samples; fewer if there are enough before."""
@@ -287,4 +298,5 @@ class Subject:
             n_discarded=self._n_discarded,
             collected=collected,
             labels=labels,
+            units={name: unit for name, unit in self._watch.collectors.units.items() if unit},
         )

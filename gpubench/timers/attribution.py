@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.devices.base import Device
-from gpubench.devices.records import ACTIVITY_KINDS, RecordArray, Records
+from gpubench.devices.records import ACTIVITY_KINDS, RecordArray, Records, rows_by_id
 from gpubench.stats import FloatArray
 
 _external_ids = itertools.count(1)
@@ -83,13 +83,11 @@ def attribute(records: Records, calls: Mapping[int, int], devices: Sequence[Devi
 
 def external_ids(records: Records) -> npt.NDArray[np.int64]:
     """Return the external id of each activity, 0 where there is none."""
-    links = records.links[np.argsort(records.links["correlation_id"], kind="stable")]
-    wanted = records.activities["correlation_id"]
-    if not len(links):
-        return np.zeros(len(wanted), np.int64)
-    place = np.minimum(np.searchsorted(links["correlation_id"], wanted), len(links) - 1)
-    found = links["correlation_id"][place] == wanted
-    return np.where(found, links["external_id"][place].astype(np.int64), 0)
+    place = rows_by_id(records.links["correlation_id"], records.activities["correlation_id"])
+    found = np.zeros(len(place), np.int64)
+    is_linked = place >= 0
+    found[is_linked] = records.links["external_id"][place[is_linked]]
+    return found
 
 
 def spans(

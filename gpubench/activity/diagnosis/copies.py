@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.activity.diagnosis.intervals import Integers, union
+from gpubench.activity.intervals import Integers, union
 from gpubench.activity.recording import Recording
 from gpubench.devices.records import ACTIVITY_KINDS, MEMORY_KINDS, RecordArray
 

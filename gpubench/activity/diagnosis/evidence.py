@@ -11,7 +11,7 @@ import numpy as np
 
 from gpubench.activity.diagnosis.findings import Finding
 from gpubench.activity.diagnosis.idleness import CAUSES, idle_gaps
-from gpubench.activity.diagnosis.intervals import Integers, Intervals, union
+from gpubench.activity.intervals import Integers, Intervals, union
 from gpubench.activity.recording import Recording
 from gpubench.devices.records import RecordArray
 from gpubench.render.names import short_names

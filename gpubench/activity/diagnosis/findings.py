@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpubench.activity.diagnosis.intervals import Integers
+from gpubench.activity.intervals import Integers
 from gpubench.notes import Note
 
 _WIDTH = 80

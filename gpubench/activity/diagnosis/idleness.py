@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.activity.diagnosis.copies import blocking_copies
-from gpubench.activity.diagnosis.intervals import Integers, Intervals
+from gpubench.activity.intervals import Integers, Intervals
 from gpubench.activity.recording import Recording
 from gpubench.devices.records import RecordArray
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpubench.activity.diagnosis.intervals import Integers, Intervals, union
+from gpubench.activity.intervals import Integers, Intervals, union
 from gpubench.activity.recording import Recording
 
 _JITTER = 1000

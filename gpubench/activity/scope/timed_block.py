@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter_ns
 
@@ -65,8 +65,11 @@ class Lap:
     """
 
     label: str
-    begin: Reading
-    end: Reading
+    begin: Reading = field(repr=False)
+    end: Reading = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Lap {self.label!r}: {self.elapsed:.3f} ms>"
 
     @property
     def elapsed(self) -> float:

@@ -57,10 +57,12 @@ class SimulatedStream:
     def _submit(self, request: Request | threading.Lock) -> None:
         self._requests.put(request)
         if self._is_working.acquire(blocking=False):
+            worker = threading.Thread(target=self._work, daemon=True, name=f"gpu {self.label}")
             try:
-                threading.Thread(target=self._work, daemon=True, name=f"gpu {self.label}").start()
+                worker.start()
             except BaseException:
-                self._is_working.release()
+                if worker.ident is None:  # Ctrl-C may also come when it works already
+                    self._is_working.release()
                 raise
 
     def _work(self) -> None:

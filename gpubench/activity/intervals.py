@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from gpubench.devices.records import RecordArray
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -52,6 +54,11 @@ class Intervals:
         last_end = np.concatenate([[np.iinfo(np.int64).min], self.end])[n_begun]
         to_come = np.where(last_end > time, last_end - time, 0)
         return np.asarray(self._totals[n_begun] - to_come, np.int64)
+
+
+def covered_time(rows: RecordArray) -> float:
+    """Return the seconds that at least one of the records covers."""
+    return union(rows["start"], rows["end"]).total * 1e-9
 
 
 def union(start: Integers, end: Integers) -> Intervals:

@@ -74,7 +74,7 @@ def groups(recording: Recording) -> dict[int | None, str]:
     labels: dict[int | None, str] = {None: "Host"}
     for device in sorted(devices):
         name = recording.devices.get(device)
-        labels[device] = f"GPU {device}: {name}" if name else f"GPU {device}"
+        labels[device] = f"GPU-{device} ({name})" if name else f"GPU-{device}"
     return labels
 
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.activity.recording import KINDS, Recording
-from gpubench.activity.rows import Row, groups, rows, table
+from gpubench.activity.tracks import Row, groups, rows, table
 from gpubench.devices.records import (
     ACTIVITY_KINDS,
     CALL_KINDS,
