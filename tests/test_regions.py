@@ -268,6 +268,84 @@ class TestMethods:
         assert seen.gpu("a") == pytest.approx(10e-6 + GAP + FLOOR, abs=0.1e-6)
 
 
+class TestCrossing:
+    def test_threads_that_are_in_regions_at_once(self, gpu):
+        def work(name, seconds):
+            with annotate(name):
+                gpu.launch(20e-6)
+                time.sleep(seconds)
+
+        def f():
+            threads = [
+                threading.Thread(target=work, args=each) for each in (("a", 5e-3), ("b", 8e-3))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+
+        seen = Measured(f)
+        assert "overlapping-regions" in seen.codes("a")
+        assert "overlapping-regions" in seen.codes("b")
+
+    def test_blocks_that_cross_in_one_thread(self, gpu):
+        def f():
+            a, b = annotate("a"), annotate("b")
+            a.__enter__()
+            gpu.launch(10e-6)
+            b.__enter__()
+            a.__exit__(None, None, None)
+            b.__exit__(None, None, None)
+
+        assert "overlapping-regions" in Measured(f).codes("a")
+
+    def test_those_that_nest_do_not_cross(self, gpu):
+        def f():
+            with annotate("a"):
+                with annotate("b"):
+                    gpu.launch(10e-6)
+                with annotate("c"):
+                    gpu.launch(10e-6)
+            with annotate("d"):
+                gpu.launch(10e-6)
+
+        seen = Measured(f)
+        assert [seen.codes(name) for name in "abcd"] == [[]] * 4
+
+    def test_a_block_that_is_left_in_a_later_run(self, gpu):
+        def steps():
+            while True:
+                with annotate("load"):
+                    gpu.launch(10e-6)
+                    yield
+
+        running = steps()
+        seen = Measured(lambda: next(running))
+        assert seen.samples == {}
+        running.close()
+
+    def test_the_floor_counts_the_events_of_regions_inside(self, gpu):
+        def f():
+            with annotate("outer"):
+                for _ in range(10):
+                    with annotate("inner"):
+                        pass
+
+        seen = Measured(f)
+        assert seen.gpu("outer") == pytest.approx(seen.regions["outer"].floor, rel=0.1)
+
+    def test_work_of_other_threads_in_a_region(self, gpu):
+        def f():
+            with annotate("a"):
+                thread = threading.Thread(target=gpu.launch, args=(40e-6,))
+                thread.start()
+                thread.join()
+                gpu.launch(10e-6)
+
+        seen = Measured(f, method="cupti")
+        assert seen.samples["a"].n_unattributed == 1
+
+
 class TestWaiting:
     def test_only_the_region_that_waits_loses_its_gate(self, gpu):
         def f():

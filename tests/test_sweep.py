@@ -199,6 +199,25 @@ class TestConfigurations:
 
         assert (f.__name__, f.__doc__) == ("f", "Do it.")
 
+    def test_methods(self, no_cupy):
+        class Model:
+            scale = 3
+
+            @sweep([1, 2], n_repeat=2)
+            def step(self, n):
+                return self.scale * n
+
+        result = Model().step()
+        assert [each.config for each in result.measurements] == [{"n": 1}, {"n": 2}]
+        assert result.name == "step"
+
+    def test_a_misspelt_argument(self):
+        def f(n):
+            pass
+
+        with pytest.raises(ArgumentError, match="f can't be called with"):
+            sweep([1])(f)(bad=3)
+
     def test_coroutine_functions_are_refused(self):
         async def f(n):
             pass
@@ -217,6 +236,10 @@ class TestConfigurations:
             ({"discard_throttled": 1}, "discard_throttled"),
             ({"collect": "nonsense"}, "nonsense"),
             ({"name": 3}, "name"),
+            ({"method": "bogus"}, "method"),
+            ({"cache": "lukewarm"}, "cache"),
+            ({"checkpoint": 3}, "checkpoint"),
+            ({"counters": "memory", "ncu": 3}, "ncu"),
         ],
     )
     def test_options_are_checked_at_once(self, options, message):
@@ -237,6 +260,12 @@ class TestGoals:
         for each in result.measurements:
             assert each.result.stopped_by == "max_duration"
             assert 1 <= each.result.cpu.n < 10
+
+    def test_the_time_counts_the_warm_up(self, no_cupy):
+        begin = time.perf_counter()
+        options = {"n_repeat": 100, "n_warmup": 20, "max_duration": 0.2}
+        sweep.run(lambda n: time.sleep(0.05), [1], **options)
+        assert time.perf_counter() - begin < 0.6
 
     def test_a_run_goes_ahead_even_without_warm_up(self, gpu):
         calls = []
@@ -339,6 +368,15 @@ class TestFailures:
         assert second.result.stopped_by == "interrupted"
         assert [note.code for note in f.results.notes] == ["sweep-interrupted"]
 
+    def test_ctrl_c_brings_the_results_along(self, no_cupy):
+        def f(n):
+            if n == 2:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            sweep.run(f, [1, 2], n_repeat=3)
+        assert [each.status for each in caught.value.results.measurements] == ["ok", "interrupted"]
+
     def test_a_signal(self, no_cupy):
         @sweep([0.01], n_repeat=1000)
         def f(seconds):
@@ -373,6 +411,20 @@ class TestCheckpoints:
         assert set(calls) == {2, 3}
         assert [each.config["n"] for each in result.measurements] == [1, 2, 3]
         assert result.measurements[0].result == first.result
+
+    def test_other_code_is_refused(self, gpu, tmp_path):
+        path = tmp_path / "sweep.jsonl"
+
+        def f(n):
+            gpu.launch(1e-6)
+
+        def changed(n):
+            gpu.launch(2e-6)
+
+        changed.__name__ = "f"
+        sweep.run(f, [1], n_repeat=2, checkpoint=path)
+        with pytest.raises(ArgumentError, match="code is"):
+            sweep.run(changed, [1], n_repeat=2, checkpoint=path)
 
     def test_another_sweep_is_refused(self, gpu, tmp_path):
         path = tmp_path / "sweep.jsonl"
