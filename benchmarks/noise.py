@@ -1,6 +1,6 @@
 """How many runs are enough? The same work, measured with more and more of them.
 
-    python benchmarks/noise.py [FILE.png]
+python benchmarks/noise.py [FILE.png]
 """
 
 import sys

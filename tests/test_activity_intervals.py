@@ -125,6 +125,6 @@ class TestSerialization:
             for _, ready, start, end in null
         }
         starts = recording.activities["start"][found.rows] - recording.begin
-        assert dict(zip(starts.tolist(), found.held_times.tolist(), strict=True)) == {
+        assert dict(zip(starts.tolist(), found.held_ns.tolist(), strict=True)) == {
             start: cost for start, cost in held.items() if cost
         }

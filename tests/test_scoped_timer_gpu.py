@@ -8,10 +8,10 @@ from printed_times import printed
 from recording import Recorder
 
 import gpubench
-from gpubench.activity.scope import timed_block
+from gpubench.activity.scope import gpu_clock, timed_block
 from gpubench.activity.scope.scoped_timer import ScopedTimer
 from gpubench.activity.scope.timing import TIMING_ALL, TIMING_GRAPH, TIMING_KERNEL, TIMING_MEMCPY
-from gpubench.devices import contexts, primary_contexts
+from gpubench.devices import primary_contexts
 from gpubench.errors import UnsupportedError
 from gpubench.ranges import recording as range_recording
 
@@ -172,13 +172,13 @@ class Driver:
 def asked(monkeypatch):
     """How often the platform was asked for, which initializes CUDA."""
     calls = []
-    platform = contexts.current_platform
+    platform = gpu_clock.current_platform
 
     def current_platform():
         calls.append("platform")
         return platform()
 
-    monkeypatch.setattr(contexts, "current_platform", current_platform)
+    monkeypatch.setattr(gpu_clock, "current_platform", current_platform)
     return calls
 
 

@@ -10,7 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.activity.recording import Recording
-from gpubench.devices.records import ACTIVITY_KINDS, CALL, CALL_KINDS, MEMORY_KINDS, RecordArray
+from gpubench.devices.records import (
+    ACTIVITY_KINDS,
+    CALL,
+    CALL_KINDS,
+    KERNEL,
+    MEMCPY,
+    MEMORY_KINDS,
+    RecordArray,
+)
 from gpubench.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -147,8 +155,8 @@ def _texts(recording: Recording) -> dict[str, Mapping[int, str]]:
 
 def _activities(recording: Recording) -> _Part:
     rows = recording.activities
-    kernels = rows["kind"] == ACTIVITY_KINDS.index("kernel")
-    copies = rows["kind"] == ACTIVITY_KINDS.index("memcpy")
+    kernels = rows["kind"] == KERNEL
+    copies = rows["kind"] == MEMCPY
     launches = recording.launches()
     launched = launches >= 0
     call = np.zeros(len(rows), CALL)

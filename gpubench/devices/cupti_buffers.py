@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gpubench.devices import records
 from gpubench.devices.names import NameTable
 from gpubench.devices.records import (
     ACTIVITY,
@@ -190,7 +191,7 @@ class BufferReader:
         return [target[target["end"] > 0]]
 
     def _kernels(self, target: RecordArray, source: RecordArray) -> None:
-        target["kind"] = 0
+        target["kind"] = records.KERNEL
         target["name"] = self._strings(source["name"])
         for number, axis in enumerate("xyz"):
             target["grid"][:, number] = source[f"grid_{axis}"]
@@ -199,7 +200,7 @@ class BufferReader:
         target["shared_bytes"] = source["static_shared_memory"] + source["dynamic_shared_memory"]
 
     def _copies(self, target: RecordArray, source: RecordArray) -> None:
-        target["kind"] = 1
+        target["kind"] = records.MEMCPY
         kinds = np.where(source["copy_kind"] < len(_COPIES), source["copy_kind"], 0)
         target["name"] = np.array([self._names[name] for name in _COPIES])[kinds]
         target["bytes"] = source["bytes"]
@@ -207,7 +208,7 @@ class BufferReader:
         target["is_async"] = source["flags_"] & _IS_ASYNC
 
     def _sets(self, target: RecordArray, source: RecordArray) -> None:
-        target["kind"] = 2
+        target["kind"] = records.MEMSET
         target["name"] = self._names["memset"]
         target["bytes"] = source["bytes"]
         target["target_memory"] = source["memory_kind"]

@@ -19,6 +19,8 @@ RecordArray = npt.NDArray[Any]
 ACTIVITY_KINDS = ("kernel", "memcpy", "memset")
 """What a device does; the column ``kind`` of `ACTIVITY` is an index into this."""
 
+KERNEL, MEMCPY, MEMSET = range(len(ACTIVITY_KINDS))
+
 CALL_KINDS = ("runtime", "driver")
 """Whose function the host called; the column ``kind`` of `CALL` is an index into this."""
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gpubench.devices.base import Device
-from gpubench.devices.records import ACTIVITY_KINDS, RecordArray, Records, rows_by_id
+from gpubench.devices.records import KERNEL, RecordArray, Records, rows_by_id
 from gpubench.stats import FloatArray
 
 _external_ids = itertools.count(1)
@@ -68,7 +68,7 @@ def attribute(records: Records, calls: Mapping[int, int], devices: Sequence[Devi
     for row, device in enumerate(devices):
         is_here = ours["device"] == device.id
         span[row], busy[row] = spans(ours[is_here], place[is_here], n)
-    is_kernel = ours["kind"] == ACTIVITY_KINDS.index("kernel")
+    is_kernel = ours["kind"] == KERNEL
     return Caused(
         span=span,
         busy=busy,

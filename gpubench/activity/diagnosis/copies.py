@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from gpubench.activity.intervals import Integers, union
 from gpubench.activity.recording import Recording
-from gpubench.devices.records import ACTIVITY_KINDS, MEMORY_KINDS, RecordArray
+from gpubench.devices.records import MEMCPY, MEMORY_KINDS, RecordArray
 
 
 def blocking_copies(recording: Recording, launches: Integers) -> npt.NDArray[np.bool_]:
@@ -21,7 +21,7 @@ def blocking_copies(recording: Recording, launches: Integers) -> npt.NDArray[np.
     rows = recording.activities
     on_device = [MEMORY_KINDS.index(kind) for kind in ("device", "array", "static")]
     inside = np.isin(rows["source_memory"], on_device) & np.isin(rows["target_memory"], on_device)
-    copies = (rows["kind"] == ACTIVITY_KINDS.index("memcpy")) & ~inside & (rows["graph_id"] == 0)
+    copies = (rows["kind"] == MEMCPY) & ~inside & (rows["graph_id"] == 0)
     waited = ~rows["is_async"]
     known = launches >= 0
     lasted = recording.calls["end"][launches[known]] >= rows["end"][known]
@@ -43,7 +43,7 @@ class CopyWaits:
     ----------
     rows : ndarray of int, shape (n,)
         The copies' rows in the recording's activities.
-    wait_times : ndarray of int, shape (n,)
+    wait_ns : ndarray of int, shape (n,)
         Nanoseconds that each of them cost: from its call until that returned or, if the device had
         run dry for it, until that had something to do again; without the time in which the
         device did something else than copies that the host waits for.
@@ -52,7 +52,7 @@ class CopyWaits:
     """
 
     rows: Integers
-    wait_times: Integers
+    wait_ns: Integers
     total: int
 
 
@@ -86,7 +86,7 @@ def copy_waits(
     others, waits = union(rest["start"], rest["end"]), union(start, end)
     return CopyWaits(
         rows=rows,
-        wait_times=end - start - others.within(start, end),
+        wait_ns=end - start - others.within(start, end),
         total=waits.total - others.overlap(waits),
     )
 

@@ -16,13 +16,11 @@ from gpubench.activity.diagnosis.evidence import Evidence
 from gpubench.activity.diagnosis.findings import Finding
 from gpubench.activity.diagnosis.idleness import LONG_GAP, added_time
 from gpubench.activity.diagnosis.serialization import serialization
-from gpubench.devices.records import ACTIVITY_KINDS
+from gpubench.devices.records import ACTIVITY_KINDS, KERNEL, MEMCPY
 from gpubench.render.units import format_time
 
 TINY = 10_000
 """Nanoseconds; a kernel that takes less is tiny: launching it takes the host about as long."""
-
-_KERNEL, _COPY = ACTIVITY_KINDS.index("kernel"), ACTIVITY_KINDS.index("memcpy")
 
 
 def dropped_records(evidence: Evidence) -> Finding | None:
@@ -123,7 +121,7 @@ def synchronizing_copies(evidence: Evidence) -> Finding | None:
         cost=loss.cost,
         table="activities",
         rows=waits.rows,
-        costs=waits.wait_times,
+        costs=waits.wait_ns,
     )
 
 
@@ -159,7 +157,7 @@ def pageable_copies(evidence: Evidence) -> Finding | None:
     Cost: the time in which at least one of them ran.
     """
     activities = evidence.recording.activities
-    rows = np.flatnonzero((activities["kind"] == _COPY) & pageable(activities))
+    rows = np.flatnonzero((activities["kind"] == MEMCPY) & pageable(activities))
     copies = activities[rows]
     cost = evidence.union(copies["start"], copies["end"]).total
     if evidence.share(cost) < 0.01:
@@ -201,7 +199,7 @@ def null_stream(evidence: Evidence) -> Finding | None:
         cost=loss.cost,
         table="activities",
         rows=found.rows,
-        costs=found.held_times,
+        costs=found.held_ns,
     )
 
 
@@ -233,7 +231,7 @@ def tiny_kernels(evidence: Evidence) -> Finding | None:
     here as well, others only up to `LONG_GAP` each.
     """
     activities = evidence.recording.activities
-    kernels = activities["kind"] == _KERNEL
+    kernels = activities["kind"] == KERNEL
     tiny = kernels & (activities["graph_id"] == 0)
     tiny &= activities["end"] - activities["start"] < TINY
     n_tiny, n_kernels = np.count_nonzero(tiny), np.count_nonzero(kernels)

@@ -25,7 +25,7 @@ class Serialization:
     ----------
     rows : ndarray of int, shape (n,)
         The rows in the recording's activities of those on the null stream that took part.
-    held_times : ndarray of int, shape (n,)
+    held_ns : ndarray of int, shape (n,)
         Nanoseconds for which each of them ran while others were ready, or was ready while others
         ran.
     total : int
@@ -36,7 +36,7 @@ class Serialization:
     """
 
     rows: Integers
-    held_times: Integers
+    held_ns: Integers
     total: int
 
 
@@ -76,7 +76,7 @@ def serialization(recording: Recording, launches: Integers, device: int) -> Seri
     )
     return Serialization(
         rows=null[held > 0],
-        held_times=held[held > 0],
+        held_ns=held[held > 0],
         total=other_waits.overlap(null_runs) + null_waits.overlap(other_runs),
     )
 

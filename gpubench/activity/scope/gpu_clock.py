@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
+from gpubench.devices import current_platform, simulated
 from gpubench.devices.base import Device, Event, Platform
-from gpubench.devices.contexts import device_in_use, platform_in_use
+from gpubench.devices.primary_contexts import devices_with_context
 
 
 class GpuClock:
@@ -70,13 +72,33 @@ class Moment:
 
 def current_clock() -> GpuClock | None:
     """Return the clock of the current device; None if this process doesn't use it yet."""
-    found = device_in_use()
+    found = _device_in_use()
     return GpuClock(*found) if found else None
 
 
 def wait_for_gpus() -> None:
     """Wait until every device that this process uses is idle."""
-    platform = platform_in_use()
+    platform = _platform_in_use()
     if platform is not None:
         with platform.preserved():
             platform.drain()
+
+
+def _device_in_use() -> tuple[Platform, Device] | None:
+    """Return the current device with its platform; None if this process doesn't use it yet."""
+    platform = _platform_in_use()
+    if platform is None:
+        return None
+    number = platform.current_device()
+    used = devices_with_context() if platform.name == "cuda" else None
+    return None if used is not None and number not in used else (platform, platform.device(number))
+
+
+def _platform_in_use() -> Platform | None:
+    """Return the current platform; None if this process doesn't use any of its devices yet."""
+    if simulated.active() is None:
+        used = devices_with_context()
+        if not used and (used is not None or "cupy" not in sys.modules):
+            return None
+    platform = current_platform()
+    return platform if platform.device_count() else None
