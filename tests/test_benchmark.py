@@ -17,6 +17,7 @@ import pytest
 import gpubench
 from gpubench import benchmark
 from gpubench.devices import simulated
+from gpubench.timers import choose
 from gpubench.timers.graph import GraphTimer
 
 
@@ -419,6 +420,29 @@ class TestGatedTimes:
         assert (many.samples_per_gate, few.samples_per_gate) == (8, 1)
         assert many.cpu_times.size == 1005
         assert many.gpu[0].median == pytest.approx(few.gpu[0].median, abs=0.7e-6)
+
+    @pytest.mark.parametrize(
+        ("disturbed", "chosen"),
+        [
+            (lambda size, n_gates: n_gates > 1, (8, 8)),
+            (lambda size, n_gates: size > 4, (4, 40)),
+            (lambda size, n_gates: size > 1, (1, 1)),
+        ],
+    )
+    def test_gates_are_shared_only_so_far_as_that_lengthens_no_call(
+        self, gpu, monkeypatch, disturbed, chosen
+    ):
+        class Disturbed(choose.GatedTimer):
+            def take(self, call, n):
+                samples = super().take(call, n)
+                size = self.samples_per_gate
+                late = 0.7e-6 if disturbed(size, self.samples_per_take // size) else 0.0
+                return dataclasses.replace(samples, gpu=samples.gpu + late)
+
+        monkeypatch.setattr(choose, "GatedTimer", Disturbed)
+        subject = choose.Subject(lambda: lambda: gpu.launch(20e-6), many=True)
+        timer = choose.choose_timer("gated", subject, gpu, [gpu.device(0)], lambda: None).timer
+        assert (timer.samples_per_gate, timer.samples_per_take) == chosen
 
     def test_gates_are_shared_by_fewer_where_the_queue_is_short(self):
         with gpubench.simulated_gpu(queue_depth=60) as gpu:

@@ -31,8 +31,8 @@ def streams(gpu):
     return [device.stream for device in gpu.devices]
 
 
-def gated(gpu, samples_per_gate=1):
-    return GatedTimer(streams(gpu), gpu.gate(), gpu.go_home, samples_per_gate)
+def gated(gpu, **sharing):
+    return GatedTimer(streams(gpu), gpu.gate(), gpu.go_home, **sharing)
 
 
 def choose(gpu, call, method="auto", **subject):
@@ -114,7 +114,7 @@ class TestGatedTimer:
         assert samples.gpu.shape == (2, 1)
 
     def test_shared_gates_hold_so_many_calls_each(self, recorder):
-        timer = gated(recorder, samples_per_gate=4)
+        timer = gated(recorder, samples_per_gate=4, gates_per_take=3)
         durations = iter(range(1, 11))
         samples = timer.take(lambda: recorder.launch(1e-3 * next(durations)), 10)
         assert samples.gpu == pytest.approx(1e-3 * np.arange(1, 11)[np.newaxis])
@@ -124,11 +124,9 @@ class TestGatedTimer:
 
     def test_a_take_has_room_for_several_shared_gates(self, recorder):
         assert gated(recorder).samples_per_take == 1
-        shared = gated(recorder, samples_per_gate=4)
-        assert shared.samples_per_take > 4
-        assert shared.samples_per_take % 4 == 0
-        n = shared.samples_per_take
-        assert shared.take(recorder.launch, n).gpu.shape == (1, n)
+        shared = gated(recorder, samples_per_gate=4, gates_per_take=3)
+        assert shared.samples_per_take == 12
+        assert shared.take(recorder.launch, 12).gpu.shape == (1, 12)
 
     def test_an_expired_gate_makes_the_samples_invalid(self, recorder):
         recorder.expires = True

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from gpubench import notes
 from gpubench.devices.base import Device, Gate, Platform, Stream, Work
 from gpubench.devices.sharing import Share
@@ -18,12 +20,20 @@ from gpubench.timers.graph import GraphTimer
 from gpubench.timers.host import HostTimer
 from gpubench.timers.probe import N_PROBES, ExpiredError, Sighting, probe
 
-METHODS = ("auto", "host", "events", "gated", "graph", "cupti")
+SHARING = ((8, 10), (8, 1), (4, 10), (4, 1), (2, 10), (2, 1))
+"""How many samples share a gate, and how many gates are closed before the device is waited for,
+where many samples are asked for: the first of these that doesn't disturb the call. A gate costs
+about as much wall time as two plain samples. But the more there is in the queue, the longer a
+call takes: on an H200 half a microsecond longer from about the tenth kernel on; and one of 20 us
+and more takes 0.7 us longer if the host is filling the queue while it runs."""
 
-SAMPLES_PER_GATE = 8
-"""How many samples share a gate when many are asked for. A gate costs about as much wall time
-as two plain samples; from about the tenth call in the queue on, an H200 takes half a microsecond
-longer for each."""
+_SHARING_ERROR = 3e-7
+_RELATIVE_SHARING_ERROR = 0.002
+"""How much longer, in seconds or as a part of it, whichever is more, a call may read behind a
+shared gate than behind its own."""
+
+_N_ALONE = 7
+"""How many calls are timed alone to see that."""
 
 _LONG_CALL = 1e-3
 """Seconds from which on a call has a gate of its own, whose cost is nothing beside it."""
@@ -89,7 +99,7 @@ def choose_timer(
     Parameters
     ----------
     method : str
-        One of `METHODS`. ``"auto"`` is ``"gated"`` where there is a device, else ``"host"``.
+        One of `METHODS`.
     subject : Subject
         The call.
     platform : Platform
@@ -212,7 +222,9 @@ def _graph(
     if len(devices) > 1:
         return notes.no_graph("a graph is captured on one device, and several are timed")
     if not subject.is_fixed:
-        return notes.no_graph("setup and cache='cold' act before each call, not inside a graph")
+        return notes.no_graph(
+            "setup=, cache='cold' and comm= act before each call, not inside a graph"
+        )
     if sightings[0].works_elsewhere:
         return notes.no_graph("it works on a stream of its own")
     timer = GraphTimer(devices[0], gate, go_home)
@@ -232,17 +244,20 @@ def _gated(
     go_home: Work,
     shared: bool,
 ) -> tuple[GatedTimer, int]:
-    """Find how many calls fit behind one gate: they fit if the gate doesn't expire."""
+    """Find how many calls fit behind a gate: it doesn't expire, and they read as they do alone."""
     single = GatedTimer(streams, gate, go_home)
     if not shared:
         return single, 0
     seen = single.take(next_call(), 1)
-    n_calls = 1
-    size = SAMPLES_PER_GATE if seen.cpu[0] + seen.gpu.max() < _LONG_CALL else 1
-    while size > 1:
-        timer = GatedTimer(streams, gate, go_home, size)
-        n_calls += size
-        if timer.take(next_call(), size).valid:
+    if seen.cpu[0] + seen.gpu.max() > _LONG_CALL:
+        return single, 1
+    alone = np.median([single.take(next_call(), 1).gpu[:, 0] for _ in range(_N_ALONE)], axis=0)
+    longest = alone + np.maximum(_SHARING_ERROR, _RELATIVE_SHARING_ERROR * alone)
+    n_calls = 1 + _N_ALONE
+    for size, n_gates in SHARING:
+        timer = GatedTimer(streams, gate, go_home, size, n_gates)
+        samples = timer.take(next_call(), timer.samples_per_take)
+        n_calls += timer.samples_per_take
+        if samples.valid and (np.median(samples.gpu, axis=1) <= longest).all():
             return timer, n_calls
-        size //= 2
     return single, n_calls

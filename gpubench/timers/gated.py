@@ -18,14 +18,12 @@ from gpubench.devices.base import Gate, Stream, Work
 from gpubench.timers.base import Samples
 from gpubench.timers.events import Timeline
 
-_GATES_PER_TAKE = 10
-
 
 class GatedTimer:
     """Hold the streams, queue the calls between events, open the gate, read the events.
 
-    Where gates are shared, several are closed in one `take`: the calls behind one run while those
-    behind the next are being queued, so that neither the host nor the device waits for long.
+    Several gates can be closed in one `take`: the calls behind one run while those behind the next
+    are being queued, so that neither the host nor the device waits for long.
 
     Parameters
     ----------
@@ -37,20 +35,28 @@ class GatedTimer:
         Makes the caller's device current.
     samples_per_gate : int
         How many calls are queued behind one closing of the gate.
+    gates_per_take : int
+        How many times it is closed before the device is waited for.
     """
 
     method = "gated"
 
     def __init__(
-        self, streams: Sequence[Stream], gate: Gate, go_home: Work, samples_per_gate: int = 1
+        self,
+        streams: Sequence[Stream],
+        gate: Gate,
+        go_home: Work,
+        samples_per_gate: int = 1,
+        gates_per_take: int = 1,
     ) -> None:
-        n_gates = 1 if samples_per_gate == 1 else _GATES_PER_TAKE
         self.samples_per_gate = samples_per_gate
-        self.samples_per_take = samples_per_gate * n_gates
+        self.samples_per_take = samples_per_gate * gates_per_take
         self._streams = streams
         self._gate = gate
         self._go_home = go_home
-        self._timelines = [Timeline(streams, go_home, samples_per_gate) for _ in range(n_gates)]
+        self._timelines = [
+            Timeline(streams, go_home, samples_per_gate) for _ in range(gates_per_take)
+        ]
 
     def take(self, call: Callable[[], object], n: int) -> Samples:
         """Call `call` `n` times, at most `samples_per_take`, behind gates."""
