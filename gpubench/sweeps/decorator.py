@@ -25,7 +25,7 @@ from gpubench.sweeps.roofline import GivenPeaks
 from gpubench.sweeps.runner import ORDERS
 from gpubench.sweeps.subject import Goal
 from gpubench.sweeps.thermal import Mode, ThermalPolicy
-from gpubench.timers.choose import METHODS
+from gpubench.timers import METHODS
 
 
 class sweep:  # noqa: N801  # a decorator
@@ -247,8 +247,8 @@ class SweptFunction:
         func = functools.partial(self._func, **fixed) if fixed else self._func
         run = Run(self._options, func, arguments.callable_name(self._func), configs)
         try:
-            run.measure()
             run.count()
+            run.measure()
         except KeyboardInterrupt as interrupt:
             interrupt.results = run.result()  # type: ignore[attr-defined]
             raise

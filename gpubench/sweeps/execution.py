@@ -108,6 +108,7 @@ class Run:
         self._environment: dict[str, Any] = {}
         self._peaks = options.view["peaks"]
         self._notes: list[Note] = []
+        self._counters = CounterReport()
         self.result()  # refuses what can't be derived, before anything is measured
 
     def measure(self) -> None:
@@ -193,19 +194,22 @@ class Run:
             )
 
     def count(self) -> None:
-        """Read the hardware counters, if any are wanted."""
+        """Read the hardware counters, if any are wanted.
+
+        To be called ahead of `measure`: the function travels to another process, and some can't
+        any more once they ran (CuPy's fused functions crash there, with kernels in their memory).
+        """
         options = self._options
         if options.counters is None:
             return
-        report = collect_counters(self._func, self._configs, options.counters, **options.counting)
-        self._notes += report.notes
-        for index, measurements in self._measured.items():
-            self._measured[index] = tuple(
-                self._counted(index, measurement, report) for measurement in measurements
-            )
+        self._counters = collect_counters(
+            self._func, self._configs, options.counters, **options.counting
+        )
+        self._notes += self._counters.notes
 
-    def _counted(self, index: int, measurement: Measurement, report: CounterReport) -> Measurement:
+    def _counted(self, index: int, measurement: Measurement) -> Measurement:
         region = None if measurement.region == self._name else measurement.region
+        report = self._counters
         values = report.values.get((index, region), {})
         limit = limited_by(values)
         labels = {**measurement.labels, **({"limited_by": limit} if limit else {})}
@@ -220,7 +224,11 @@ class Run:
         return SweepResult(
             name=self._name,
             parameters=self._parameters,
-            measurements=tuple(m for i in sorted(self._measured) for m in self._measured[i]),
+            measurements=tuple(
+                self._counted(index, measurement)
+                for index, measurements in sorted(self._measured.items())
+                for measurement in measurements
+            ),
             environment=self._environment,
             notes=tuple(self._notes),
             **{**self._options.view, "peaks": self._peaks},

@@ -97,7 +97,13 @@ def raised(errors: Mapping[int, str]) -> CounterError:
 
 def died(index: int, errors: Sequence[str], output: str) -> CounterError:
     """The process ended before all configurations were done."""
-    words = [*errors, *output.strip().splitlines()[-_N_LISTED:]]
+    lines = [line.strip() for line in output.strip().splitlines()]
+    fatal = next((i for i, line in enumerate(lines) if line.startswith("Fatal Python error")), None)
+    if fatal is not None:  # a list of where each thread was follows, the innermost place first
+        place = next((line for line in lines[fatal:] if line.startswith("File ")), "")
+        words = [*errors, f"{lines[fatal]} {place}".rstrip()]
+    else:
+        words = [*errors, *lines[-_N_LISTED:]]
     return CounterError(
         f"The process under ncu ended in configs[{index}]; last words: {_listed(words) or 'none'}."
     )
@@ -146,14 +152,19 @@ def _listed(items: Sequence[str]) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
+ALLOW_COUNTERS = (
+    "Run as root; or allow everyone: put 'options nvidia NVreg_RestrictProfilingToAdminUsers=0'"
+    " into a file in /etc/modprobe.d and reboot (on Windows and WSL: in the NVIDIA Control "
+    "Panel, Developer, Manage GPU Performance Counters); in a container, add "
+    "--cap-add=SYS_ADMIN. See https://developer.nvidia.com/ERR_NVGPUCTRPERM."
+)
+"""What to do where the driver lets only an administrator read hardware counters."""
+
 _KNOWN = (
     (
         "ERR_NVGPUCTRPERM",
         "The NVIDIA driver lets only an administrator read hardware counters (ERR_NVGPUCTRPERM).",
-        "Run as root; or allow everyone: put 'options nvidia NVreg_RestrictProfilingToAdminUsers=0'"
-        " into a file in /etc/modprobe.d and reboot (on Windows and WSL: in the NVIDIA Control "
-        "Panel, Developer, Manage GPU Performance Counters); in a container, add "
-        "--cap-add=SYS_ADMIN. See https://developer.nvidia.com/ERR_NVGPUCTRPERM.",
+        ALLOW_COUNTERS,
     ),
     (
         "driver resource was unavailable",
