@@ -99,7 +99,7 @@ def scales_of(shown: Points, kind: str, log: bool | str | None) -> Scales:
 
 def _automatic(shown: Points, xs: Sequence[Cell], kind: str) -> tuple[bool, bool]:
     """Return whether the x and the y axis are logarithmic if nobody says so."""
-    log_x = kind == "line" and _are_powers(xs)
+    log_x = kind == "line" and (_are_powers(xs) or _are_wide(xs))
     values = [point.value for point in shown.points]
     is_wide = max(values) > _WIDE * min(values) and min(point.low for point in shown.points) > 0
     return log_x, is_wide and (log_x or kind == "heatmap")
@@ -156,6 +156,14 @@ def _are_powers(xs: Sequence[Cell]) -> bool:
     return len(xs) > 1 and all(
         is_number(x) and math.frexp(_as_number(x))[0] == 0.5 and _as_number(x) >= 1 for x in xs
     )
+
+
+def _are_wide(xs: Sequence[Cell]) -> bool:
+    """Whether there are only numbers above zero, too far apart for a linear axis."""
+    if not all(map(is_number, xs)):
+        return False
+    numbers = [_as_number(x) for x in xs]
+    return min(numbers) > 0 and max(numbers) >= _WIDE * min(numbers)
 
 
 def _are_apart(positions: Sequence[float], width: float) -> bool:
