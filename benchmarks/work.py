@@ -1,27 +1,33 @@
 """GPU work of known kinds, to try timers on. Needs CuPy and a GPU; PyTorch is optional."""
 
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import cupy as cp
 
-_SPIN = cp.RawKernel(
-    r"""
-    extern "C" __global__ void spin(unsigned long long nanoseconds) {
-        unsigned long long begin, now;
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
-        do {
-            asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-        } while (now - begin < nanoseconds);
-    }
-    """,
-    "spin",
-)
+_SPIN_SOURCE = r"""
+extern "C" __global__ void NAME(unsigned long long nanoseconds) {
+    unsigned long long begin, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin));
+    do {
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    } while (now - begin < nanoseconds);
+}
+"""
+_SPIN = cp.RawKernel(_SPIN_SOURCE.replace("NAME", "spin"), "spin")
+_COVER = cp.RawKernel(_SPIN_SOURCE.replace("NAME", "cover"), "cover")
 _EMPTY = cp.RawKernel('extern "C" __global__ void empty() {}', "empty")
 
 
 def spin(seconds):
     """Keep one thread of the GPU busy for that long."""
     _SPIN((1,), (1,), (cp.uint64(round(seconds * 1e9)),))
+
+
+def cover(seconds):
+    """Spin in a kernel of another name, while work is queued behind it."""
+    _COVER((1,), (1,), (cp.uint64(round(seconds * 1e9)),))
 
 
 def empty():
@@ -39,6 +45,12 @@ def sleep_then_spin(seconds, host_seconds=1e-3):
     """Let the host sleep before the launch."""
     time.sleep(host_seconds)
     spin(seconds)
+
+
+def spin_and_wait(seconds):
+    """Launch, then let the host wait for the GPU."""
+    spin(seconds)
+    cp.cuda.get_current_stream().synchronize()
 
 
 def many_launches(n):
@@ -78,3 +90,52 @@ def rows():
     compiled = torch.compile(lambda x: torch.sin(x).relu() + x)
     work["torch.compile(sin.relu+x), 1e6"] = (compiled, (x,))
     return work
+
+
+@dataclass(frozen=True)
+class Work:
+    """A call to be timed.
+
+    Attributes
+    ----------
+    name : str
+        What it does.
+    func, args : callable, tuple
+        The call.
+    cache : str
+        Whether the GPU's L2 cache is ``"warm"`` or ``"cold"`` as it begins.
+    known_time : float or None
+        Seconds that its one kernel spins.
+    can_queue : bool
+        Whether all of it can be queued before the GPU begins.
+    """
+
+    name: str
+    func: Callable[..., object]
+    args: tuple = ()
+    cache: str = "warm"
+    known_time: float | None = None
+    can_queue: bool = True
+
+
+SPIN_TIMES = (1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2)
+
+
+def works():
+    """Return all that the timers are tried on."""
+    found = [Work(name, *call) for name, call in rows().items() if "spin" not in name]
+    found += [
+        Work(f"spin {seconds * 1e6:,.0f} us", spin, (seconds,), known_time=seconds)
+        for seconds in SPIN_TIMES
+    ]
+    a = cp.random.default_rng(0).random(4 * 10**6, dtype="f4")
+    side = cp.cuda.Stream(non_blocking=True)
+    return [
+        *found,
+        Work("sqrt, 4e6 float32, cold L2", cp.sqrt, (a,), cache="cold"),
+        Work("sqrt, 4e6 float32, warm L2", cp.sqrt, (a,)),
+        Work("spin 100 us on a side stream", on_side_stream, (1e-4, side), known_time=1e-4),
+        Work("host sleeps 1 ms, spin 100 us", sleep_then_spin, (1e-4,), known_time=1e-4),
+        Work("spin 100 us, synchronize", spin_and_wait, (1e-4,), known_time=1e-4, can_queue=False),
+        Work("2,000 launches of an empty kernel", many_launches, (2000,), can_queue=False),
+    ]
