@@ -13,7 +13,7 @@ from gpubench.activity.kernels import KernelNames, kernel_names
 from gpubench.call import TimedCall
 from gpubench.compilation import Compilation, watch_compilations
 from gpubench.devices import current_platform
-from gpubench.devices.base import Device, Platform
+from gpubench.devices.base import Device, Platform, Work
 from gpubench.devices.host import HostPlatform
 from gpubench.devices.nvml import DeviceState, read_state
 from gpubench.devices.sharing import Share, shared
@@ -24,8 +24,8 @@ from gpubench.rules import Evidence, diagnose
 from gpubench.sampling import Collected
 from gpubench.session import Session
 from gpubench.stats import summarize
+from gpubench.timers import METHODS
 from gpubench.timers.base import Measured
-from gpubench.timers.choose import METHODS
 from gpubench.timers.cupti import RECORDED
 
 CACHES = ("warm", "cold")
@@ -130,9 +130,10 @@ class Bench:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         setup: Callable[[], object] | None = None,
+        meet: Work | None = None,
     ) -> Session:
         """Prepare to measure a call here."""
-        call = self.call(func, args, kwargs, setup)
+        call = self.call(func, args, kwargs, setup, meet)
         return Session(call, self.platform, self.devices, self.go_home, self.share)
 
     def call(
@@ -141,15 +142,16 @@ class Bench:
         args: tuple[Any, ...],
         kwargs: Mapping[str, Any],
         setup: Callable[[], object] | None = None,
+        meet: Work | None = None,
     ) -> TimedCall:
         """Bind a function to its arguments and to what has to happen here before each call."""
-        return TimedCall(func, args, kwargs, setup, self._flushes, self.devices, self.go_home)
+        return TimedCall(func, args, kwargs, setup, self._flushes, self.devices, self.go_home, meet)
 
     def kernels(self, call: Callable[[], object]) -> KernelNames:
         """Return the kernels that a call runs on the first of the devices."""
         if not self.devices:
             return KernelNames(reason="there is no GPU")
-        return kernel_names(call, self.devices[0])
+        return kernel_names(call, self.platform, self.devices[0])
 
     @contextmanager
     def watched(self) -> Iterator[list[Conditions]]:

@@ -6,6 +6,8 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 
+from gpubench.devices import cupti_source
+
 
 def layout(itemsize, **fields):
     """A record's layout: the kind, then these fields, by offset and format."""
@@ -90,6 +92,7 @@ class FakeCupti:
 
     def __init__(self, surplus_bytes=0):
         self.surplus_bytes = surplus_bytes
+        self.log = []  # what was asked of it
         self.refusals = {}  # exceptions, by the function that raises them
         self.subscriber = None
         self.enabled = set()
@@ -121,9 +124,12 @@ class FakeCupti:
         package.cupti = self.module()
         monkeypatch.setitem(sys.modules, "cupti", package)
         monkeypatch.setitem(sys.modules, "cupti.cupti", package.cupti)
+        delivery = cupti_source._Delivery(self)
+        monkeypatch.setattr(cupti_source, "_delivery", lambda: delivery)
 
     def _refusing(self, name):
         def function(*args):
+            self.log.append(name)
             if name in self.refusals:
                 raise self.refusals[name]
             return getattr(self, name)(*args)

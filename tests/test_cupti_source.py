@@ -20,8 +20,6 @@ EVERYTHING = (*ACTIVITY_KINDS, *CALL_KINDS, "range", "link")
 def cupti(request, monkeypatch):
     fake = FakeCupti(surplus_bytes=request.param)
     fake.install(monkeypatch)
-    delivery = cupti_source._Delivery(fake)
-    monkeypatch.setattr(cupti_source, "_delivery", lambda: delivery)
     monkeypatch.setattr(cupti_source, "used_contexts", Contexts)
     monkeypatch.delenv("NVTX_INJECTION64_PATH", raising=False)
     return fake
@@ -340,8 +338,6 @@ def test_the_highest_number_is_the_newest_layout():
 def test_a_hundred_thousand_records_a_second(monkeypatch):
     fake = FakeCupti()
     fake.install(monkeypatch)
-    delivery = cupti_source._Delivery(fake)
-    monkeypatch.setattr(cupti_source, "_delivery", lambda: delivery)
     source = CuptiSource()
     source.enable(EVERYTHING)
     for _ in range(3):

@@ -5,13 +5,17 @@ import dataclasses
 import sys
 from types import ModuleType, SimpleNamespace
 
+import fake_cupti
 import pytest
+from fake_cupti import CuptiError
 from recording_device import RecordingGpu
 
 import gpubench
 from gpubench.activity import demangling
 from gpubench.activity.kernels import KernelNames, back_end_of, kernel_names
-from gpubench.devices import current_platform
+from gpubench.bench import Bench
+from gpubench.devices import current_platform, sharing
+from gpubench.devices.sharing import shared
 
 REDUCE = (
     "_ZN3cub17CUB_300102_SM_9006detail6reduce18DeviceReduceKernelINS2_10policy_hubIfj4plusE"
@@ -23,86 +27,17 @@ SORT = (
 )
 
 
-class CuptiError(Exception):
-    """What the fake's functions raise; as in cupti-python, no kind of `RuntimeError`."""
+class FakeCupti(fake_cupti.FakeCupti):
+    """`launch` is a launch that CUPTI sees: the later it is, the sooner it ends."""
 
+    n_launches = 0
 
-class FakeCupti:
-    """As much of cupti-python as gpubench uses; `launch` is a launch that CUPTI sees."""
-
-    def __init__(self):
-        self.log = []
-        self.refusals = {}  # exceptions, by the function that raises them
-        self.records = []
-        self.enabled = set()
-        self.subscriber = None
-        self.complete = None
-        self.n_launches = 0
-
-    def install(self, monkeypatch):
-        functions = ("subscribe", "unsubscribe")
-        functions += tuple(
-            f"activity_{name}" for name in ("register_callbacks", "enable", "flush_all", "disable")
-        )
-        module = ModuleType("cupti.cupti")
-        module.ActivityKind = SimpleNamespace(CONCURRENT_KERNEL=10)
-        for name in functions:
-            setattr(module, name, self._refusing(name))
-        package = ModuleType("cupti")
-        package.cupti = module
-        monkeypatch.setitem(sys.modules, "cupti", package)
-        monkeypatch.setitem(sys.modules, "cupti.cupti", module)
-
-    def _refusing(self, name):
-        def function(*args):
-            self.log.append(name)
-            if name in self.refusals:
-                raise self.refusals[name]
-            return getattr(self, name)(*args)
-
-        return function
-
-    def launch(self, name, *, kind=10, device_id=0, correlation_id=None):
-        """What the record of a kernel says; the later it was launched, the sooner it ends here."""
+    def launch(self, name, **fields):
         self.n_launches += 1
-        if kind in self.enabled:
-            record = SimpleNamespace(
-                kind=kind,
-                device_id=device_id,
-                correlation_id=correlation_id or self.n_launches,
-                start=1000 + self.n_launches,
-                name=name,
-            )
-            self.records.insert(0, record)
-
-    def subscribe(self, callback, userdata):
-        if self.subscriber:
-            raise CuptiError("ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)")
-        self.subscriber = 7
-        return self.subscriber
-
-    def unsubscribe(self, subscriber):
-        assert subscriber == self.subscriber
-        self.subscriber = None
-
-    def activity_register_callbacks(self, request, complete):
-        size, n_records = request()
-        assert size >= 1 << 20
-        assert n_records == 0
-        self.complete = complete
-
-    def activity_enable(self, kind):
-        self.enabled.add(kind)
-
-    def activity_disable(self, kind):
-        self.enabled.remove(kind)
-
-    def activity_flush_all(self, flag):
-        assert flag == 1
-        self.complete(self.records)
-        for record in self.records:  # its memory is CUPTI's again
-            vars(record).clear()
-        self.records = []
+        others, self._rows = self._rows, []
+        times = {"start": self.n_launches, "end": 1000 - self.n_launches}
+        self.emit(10, name=name, **{"correlation_id": self.n_launches, **times, **fields})
+        self._rows += others
 
 
 @pytest.fixture
@@ -117,9 +52,10 @@ def no_cupti(monkeypatch, fake_cuda):
     monkeypatch.setitem(sys.modules, "cupti", None)
 
 
-@pytest.fixture
-def device(fake_cuda):
-    return current_platform().device(0)
+def find(call, device_id=0):
+    """Find out which kernels a call runs on a device of the current platform."""
+    platform = current_platform()
+    return kernel_names(call, platform, platform.device(device_id))
 
 
 def kernel(name):
@@ -166,152 +102,198 @@ class _Handle:
 
 
 class TestRecords:
-    def test_names_in_the_order_of_launch_without_repeats(self, cupti, device):
+    def test_names_in_the_order_of_launch_without_repeats(self, cupti):
         def call():
             for name in ("b", "a", "b", "c"):
                 cupti.launch(name)
 
-        assert kernel_names(call, device) == KernelNames(("b", "a", "c"), "cupti")
+        assert find(call) == KernelNames(("b", "a", "c"), "cupti")
 
-    def test_the_kernels_of_a_graph_share_a_launch(self, cupti, device):
+    def test_the_kernels_of_a_graph_share_a_launch(self, cupti):
         def call():
             cupti.launch("before", correlation_id=5)
             cupti.launch("z", correlation_id=6)
             cupti.launch("a", correlation_id=6)
 
-        assert kernel_names(call, device).names == ("before", "z", "a")
+        assert find(call).names == ("before", "z", "a")
 
-    def test_other_devices_and_other_records_dont_count(self, cupti, device):
-        cupti.enabled.add(1)
-
+    def test_other_devices_and_other_records_dont_count(self, cupti):
         def call():
             cupti.launch("elsewhere", device_id=1)
-            cupti.launch("copy", kind=1)
+            cupti.emit(1, copy_kind=1, start=1, end=2)
             cupti.launch("here")
 
-        assert kernel_names(call, device).names == ("here",)
+        with shared(current_platform(), ("memcpy",)) as share:
+            assert find(call).names == ("here",)
+            assert len(share.collect().activities) == 3
 
-    def test_a_call_that_launches_nothing(self, cupti, device):
-        assert kernel_names(lambda: None, device) == KernelNames((), "cupti")
+    def test_a_call_that_launches_nothing(self, cupti):
+        assert find(lambda: None) == KernelNames((), "cupti")
 
-    def test_order_of_what_is_asked_of_cupti(self, cupti, fake_cuda, device):
+    def test_order_of_what_is_asked_of_cupti(self, cupti, fake_cuda):
         cupti.log = fake_cuda.log
-        kernel_names(lambda: fake_cuda.work(1e-6), device)
+        find(lambda: fake_cuda.work(1e-6))
         assert fake_cuda.log == [
             "synchronize device 0",
             "subscribe",
-            "activity_register_callbacks",
+            "set_thread_id_type",
             "activity_enable",
+            "activity_flush_all",
             "work on 0",
             "synchronize device 0",
             "activity_flush_all",
             "activity_disable",
+            "activity_flush_all",
             "unsubscribe",
         ]
 
     def test_the_device_is_current_during_the_call_only(self, cupti, fake_cuda):
         fake_cuda.n_devices = 2
         seen = []
-        kernel_names(lambda: seen.append(fake_cuda.device), current_platform().device(1))
+        find(lambda: seen.append(fake_cuda.device), device_id=1)
         assert (seen, fake_cuda.device) == ([1], 0)
 
-    def test_an_exception_of_the_call_ends_the_recording(self, cupti, device):
+    def test_an_exception_of_the_call_ends_the_recording(self, cupti, fake_cuda):
         def call():
             cupti.launch("lost")
+            fake_cuda.device = 1
             raise KeyError("mine")
 
         with pytest.raises(KeyError, match="mine"):
-            kernel_names(call, device)
-        assert (cupti.enabled, cupti.subscriber, cupti.records) == (set(), None, [])
-        assert kernel_names(lambda: cupti.launch("next"), device).names == ("next",)
+            find(call)
+        assert (cupti.enabled, cupti.subscriber, fake_cuda.device) == (set(), None, 0)
+        assert find(lambda: cupti.launch("next")).names == ("next",)
 
-    def test_a_refusal_of_the_calls_own_reaches_the_caller(self, cupti, device):
+    def test_a_refusal_of_the_calls_own_reaches_the_caller(self, cupti):
         def call():
             raise gpubench.UnsupportedError("mine")
 
         with pytest.raises(gpubench.UnsupportedError, match=r"^mine$"):
-            kernel_names(call, device)
+            find(call)
+
+    @pytest.mark.parametrize("function", ["activity_flush_all", "activity_disable", "unsubscribe"])
+    def test_what_fails_when_it_is_over_takes_no_name_away(self, monkeypatch, cupti, function):
+        leave = sharing._Hub.leave
+
+        def refusing(hub, share):
+            cupti.refusals[function] = CuptiError("ERROR_X (1)")
+            leave(hub, share)
+
+        monkeypatch.setattr(sharing._Hub, "leave", refusing)
+        assert find(lambda: cupti.launch("a")) == KernelNames(("a",), "cupti")
+
+
+class TestBesideOthers:
+    """Whoever else records at the time has his records, and the call is told from the rest."""
+
+    def test_in_a_recorded_block(self, gpu):
+        with gpubench.record_activity() as trace:
+            gpu.launch(1e-3, "before")
+            found = find(lambda: gpu.launch(1e-6, "a"))
+            gpu.launch(1e-6, "after")
+        assert found == KernelNames(("a",), "cupti")
+        recording = trace.recording
+        assert [recording.names[i] for i in recording.activities["name"]] == [
+            "before",
+            "a",
+            "after",
+        ]
+
+    def test_in_a_recorded_block_by_cupti(self, cupti):
+        with shared(current_platform(), ("kernel",)) as share:
+            cupti.launch("before")
+            assert find(lambda: cupti.launch("a")) == KernelNames(("a",), "cupti")
+            cupti.launch("after")
+            records = share.collect()
+        assert [records.names[i] for i in records.activities["name"]] == ["before", "a", "after"]
+
+    def test_while_calls_are_timed_by_records(self, gpu):
+        with Bench(method="cupti") as bench:
+            found = bench.kernels(lambda: gpu.launch(1e-6, "a"))
+        assert found == KernelNames(("a",), "cupti")
 
 
 class TestFallingThrough:
     @pytest.mark.parametrize(
-        "function",
-        [
-            "subscribe",
-            "activity_register_callbacks",
-            "activity_enable",
-            "activity_flush_all",
-            "activity_disable",
-            "unsubscribe",
-        ],
+        "function", ["subscribe", "set_thread_id_type", "activity_enable", "activity_flush_all"]
     )
     @pytest.mark.parametrize("error", [CuptiError("ERROR_X (1)"), RuntimeError("no driver")])
     def test_whatever_cupti_refuses_the_graph_is_asked(
-        self, cupti, fake_cuda, device, nodes, function, error
+        self, cupti, fake_cuda, nodes, function, error
     ):
         cupti.refusals[function] = error
-        found = kernel_names(lambda: fake_cuda.work(1e-6), device)
+        found = find(lambda: fake_cuda.work(1e-6))
         assert found == KernelNames(("first", "second"), "graph")
-        if function not in ("subscribe", "unsubscribe"):
-            assert cupti.subscriber is None
-        if function != "activity_disable":
-            assert not cupti.enabled
+        assert (cupti.enabled, cupti.subscriber) == (set(), None)
 
-    def test_another_profiler_keeps_its_records(self, cupti, fake_cuda, device, nodes):
+    def test_callbacks_that_cupti_refuses(self, monkeypatch, cupti, fake_cuda, nodes):
+        monkeypatch.setattr(cupti, "cuptiActivityRegisterCallbacks", lambda *_: 999)
+        assert find(lambda: fake_cuda.work(1e-6)).source == "graph"
+        assert cupti.subscriber is None
+
+    def test_records_that_cant_be_had_after_the_call(self, cupti, fake_cuda, nodes):
+        def call():
+            cupti.refusals["activity_flush_all"] = CuptiError("ERROR_X (1)")
+            fake_cuda.work(1e-6)
+
+        assert find(call) == KernelNames(("first", "second"), "graph")
+        assert (cupti.enabled, cupti.subscriber) == (set(), None)
+
+    def test_another_profiler_keeps_its_records(self, cupti, fake_cuda, nodes):
         cupti.subscriber = 1
-        assert kernel_names(lambda: fake_cuda.work(1e-6), device).source == "graph"
+        assert find(lambda: fake_cuda.work(1e-6)).source == "graph"
         assert cupti.log == ["subscribe"]
 
-    def test_pytorchs_profiler_keeps_its_records(
-        self, monkeypatch, cupti, fake_cuda, device, nodes
-    ):
+    def test_pytorchs_profiler_keeps_its_records(self, monkeypatch, cupti, fake_cuda, nodes):
         profiler = ModuleType("torch.autograd.profiler")
         monkeypatch.setitem(sys.modules, "torch.autograd.profiler", profiler)
         for is_recording in (False, True):
             profiler._is_profiler_enabled = is_recording
             cupti.log.clear()
-            found = kernel_names(lambda: fake_cuda.work(1e-6), device)
+            found = find(lambda: fake_cuda.work(1e-6))
             assert found.source == ("graph" if is_recording else "cupti")
             assert bool(cupti.log) == (not is_recording)
 
-    def test_the_reasons_when_nothing_helps(self, cupti, device, nodes):
+    def test_the_reasons_when_nothing_helps(self, cupti, nodes):
         cupti.subscriber = 1
-        assert kernel_names(lambda: None, device) == KernelNames(
+        assert find(lambda: None) == KernelNames(
             (),
             "",
             "cupti: CUPTI refuses to record: ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39); end "
-            "the profiler that uses CUPTI now; graph: the call queues no kernel on the current "
-            "stream",
+            "the profiler that uses CUPTI now (PyTorch's keeps it for as long as the process "
+            "lives); graph: the call queues no kernel on the current stream",
         )
 
-    def test_without_cupti_the_reason_names_the_extra(self, no_cupti, device, nodes):
-        reason = kernel_names(lambda: None, device).reason
-        assert reason.startswith(
+    def test_without_cupti_the_reason_names_the_extra(self, no_cupti, nodes):
+        assert find(lambda: None).reason.startswith(
             'cupti: cupti-python is not installed; pip install "gpubench[activity]"; graph: '
         )
 
-    def test_a_broken_cupti(self, monkeypatch, device, nodes):
+    def test_a_broken_cupti(self, monkeypatch, fake_cuda, nodes):
         monkeypatch.setitem(sys.modules, "cupti", ModuleType("cupti"))
-        reason = kernel_names(lambda: None, device).reason
+        reason = find(lambda: None).reason
         assert reason.startswith("cupti: cupti-python can't be imported: cannot import name")
 
-    def test_a_record_that_cant_be_read_raises_nothing_into_cupti(self, cupti, device, nodes):
-        def call():
-            cupti.launch("fine")
-            if cupti.records:
-                del cupti.records[0].name
-
-        found = kernel_names(call, device)
+    def test_a_record_that_cant_be_read_raises_nothing_into_cupti(self, cupti, nodes):
+        cupti.surplus_bytes = -8
+        found = find(lambda: cupti.launch("short"))
         assert found.source == ""
-        assert "records of this cupti-python can't be read: AttributeError" in found.reason
-        assert not cupti.enabled
+        assert "CUPTI's records can't be read: UnsupportedError" in found.reason
+        assert (cupti.enabled, cupti.subscriber) == (set(), None)
 
-    def test_a_call_that_refuses_to_be_captured(self, no_cupti, fake_cuda, device, nodes):
+    def test_records_that_were_lost_are_not_guessed(self, cupti, nodes):
+        def call():
+            cupti.launch("kept")
+            cupti.n_dropped = 2
+
+        assert "cupti: 2 activity records were lost; graph: " in find(call).reason
+
+    def test_a_call_that_refuses_to_be_captured(self, no_cupti, fake_cuda, nodes):
         def call():
             if fake_cuda.captured:
                 raise NotImplementedError("calling cuBLAS is unsupported")
 
-        reason = kernel_names(call, device).reason
+        reason = find(call).reason
         assert reason.endswith("graph: NotImplementedError: calling cuBLAS is unsupported")
 
     def test_a_result_is_a_value(self):
@@ -319,48 +301,53 @@ class TestFallingThrough:
             KernelNames(("a",), "cupti").source = "graph"
 
     def test_any_device_without_records_is_captured(self):
-        recorder = RecordingGpu().device(0)
-
-        def no_records(work):
+        def no_records():
             raise gpubench.UnsupportedError("no records")
 
-        recorder.record_kernels = no_records
-        recorder.capture = lambda work: SimpleNamespace(kernel_names=("a", "a", "b"))
-        assert kernel_names(lambda: None, recorder) == KernelNames(("a", "b"), "graph")
+        platform = RecordingGpu()
+        device = platform.device(0)
+        platform.activity_source = no_records
+        device.capture = lambda work: SimpleNamespace(kernel_names=("a", "a", "b"))
+        found = kernel_names(lambda: None, platform, device)
+        assert found == KernelNames(("a", "b"), "graph")
 
 
 class TestGraph:
-    def find(self, fake_cuda, device):
-        return kernel_names(lambda: fake_cuda.work(1e-6), device)
+    @pytest.fixture(autouse=True)
+    def _without_records(self, no_cupti):
+        pass
 
-    def test_graphs_inside_it(self, no_cupti, fake_cuda, device, nodes):
+    def find(self, fake_cuda):
+        return find(lambda: fake_cuda.work(1e-6))
+
+    def test_graphs_inside_it(self, fake_cuda, nodes):
         nodes.insert(1, SimpleNamespace(kind="graph", graph=[kernel(b"inner"), kernel(b"first")]))
-        assert self.find(fake_cuda, device).names == ("first", "inner", "second")
+        assert self.find(fake_cuda).names == ("first", "inner", "second")
 
-    def test_kernels_that_are_not_loaded_yet(self, no_cupti, fake_cuda, device, nodes):
+    def test_kernels_that_are_not_loaded_yet(self, fake_cuda, nodes):
         nodes[0].func = 0
-        assert self.find(fake_cuda, device).names == ("kernel first", "second")
+        assert self.find(fake_cuda).names == ("kernel first", "second")
 
-    def test_bindings_that_are_too_old(self, no_cupti, fake_cuda, device, nodes):
+    def test_bindings_that_are_too_old(self, fake_cuda, nodes):
         del fake_cuda.driver.cuFuncGetName
-        assert "graph: cuFuncGetName can't be called: " in self.find(fake_cuda, device).reason
+        assert "graph: cuFuncGetName can't be called: " in self.find(fake_cuda).reason
 
-    def test_a_driver_that_is_too_old(self, no_cupti, fake_cuda, device, nodes):
+    def test_a_driver_that_is_too_old(self, fake_cuda, nodes):
         def missing(handle):
             raise RuntimeError("function cuFuncGetName is not found")
 
         fake_cuda.driver.cuFuncGetName = missing
-        reason = self.find(fake_cuda, device).reason
+        reason = self.find(fake_cuda).reason
         assert reason.endswith("can't be called: function cuFuncGetName is not found")
 
-    def test_a_driver_that_refuses(self, no_cupti, fake_cuda, device, nodes):
+    def test_a_driver_that_refuses(self, fake_cuda, nodes):
         fake_cuda.driver.cuGraphNodeGetType = lambda node: (1, None)
-        reason = self.find(fake_cuda, device).reason
+        reason = self.find(fake_cuda).reason
         assert reason.endswith("graph: the CUDA driver refused cuGraphNodeGetType: 1")
 
-    def test_without_cuda_bindings(self, no_cupti, monkeypatch, fake_cuda, device, nodes):
+    def test_without_cuda_bindings(self, monkeypatch, fake_cuda, nodes):
         monkeypatch.setitem(sys.modules, "cuda.bindings", None)
-        assert "cuda-bindings can't be imported" in self.find(fake_cuda, device).reason
+        assert "cuda-bindings can't be imported" in self.find(fake_cuda).reason
 
 
 class TestSimulated:
@@ -374,9 +361,7 @@ class TestSimulated:
             side.record(gpu.device(0).create_event())
             gpu.launch(1e-6, "short")
 
-        found = kernel_names(call, gpu.device(0))
-        assert found == KernelNames(("long", "short"), "cupti")
-        assert gpu.device(0).record_kernels(call) == ("long", "short", "short")
+        assert find(call) == KernelNames(("long", "short"), "cupti")
 
     def test_other_devices_dont_count(self):
         with gpubench.simulated_gpu(n_devices=2) as gpu:
@@ -387,20 +372,20 @@ class TestSimulated:
                 gpu.launch(1e-6, "there")
                 gpu.use_device(0)
 
-            assert kernel_names(call, gpu.device(0)).names == ("here",)
-            assert kernel_names(call, gpu.device(1)).names == ("there",)
+            assert find(call).names == ("here",)
+            assert find(call, device_id=1).names == ("there",)
 
     def test_a_kernel_may_have_any_name(self, gpu):
-        assert kernel_names(lambda: gpu.launch(0, "event"), gpu.device(0)).names == ("event",)
+        assert find(lambda: gpu.launch(0, "event")).names == ("event",)
 
     def test_the_kernels_inside_a_graph(self, gpu):
         graph = gpu.device(0).capture(lambda: [gpu.launch(1e-6, name) for name in "aba"])
         assert graph.kernel_names == ("a", "b", "a")
-        assert kernel_names(graph.launch, gpu.device(0)).names == ("a", "b")
+        assert find(graph.launch).names == ("a", "b")
 
     def test_an_exception_of_the_call(self, gpu):
         with pytest.raises(ZeroDivisionError):
-            kernel_names(lambda: 1 // 0, gpu.device(0))
+            find(lambda: 1 // 0)
 
 
 class TestBackEnd:
@@ -453,8 +438,8 @@ class TestDemangling:
         demangling._demangler.cache_clear()
 
     @pytest.mark.skipif(sys.platform != "linux", reason="needs libstdc++")
-    def test_names_are_as_in_the_source(self, cupti, device):
-        found = kernel_names(lambda: cupti.launch("_Z4scanIfEvPT_i"), device)
+    def test_names_are_as_in_the_source(self, cupti):
+        found = find(lambda: cupti.launch("_Z4scanIfEvPT_i"))
         assert found.names == ("void scan<float>(float*, int)",)
 
     @pytest.mark.parametrize("name", ["f", "cupy_sum", "_Z", "_Zbad", ""])

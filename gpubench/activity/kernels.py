@@ -7,8 +7,12 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import numpy as np
+
 from gpubench.activity.demangling import demangled
-from gpubench.devices.base import Device
+from gpubench.devices.base import Device, Platform
+from gpubench.devices.records import KERNEL
+from gpubench.devices.sharing import shared
 from gpubench.errors import UnsupportedError
 
 
@@ -33,19 +37,21 @@ class KernelNames:
     reason: str = ""
 
 
-def kernel_names(call: Callable[[], object], device: Device) -> KernelNames:
+def kernel_names(call: Callable[[], object], platform: Platform, device: Device) -> KernelNames:
     """Find out which kernels a call runs on a device.
 
-    Where the device keeps activity records, the call is made once, and kernels that other
-    threads launch meanwhile count as well. Where it doesn't, the call is made twice, the second
-    time to be captured, which shows what it queues on the current stream.
+    Where activity can be recorded, the call is made once, and kernels that other threads launch
+    meanwhile count as well. Where it can't, the call is made twice, the second time to be
+    captured, which shows what it queues on the current stream.
 
     Parameters
     ----------
     call : callable
         Called without arguments.
+    platform : Platform
+        Whose activity is recorded.
     device : Device
-        Where it works; current while it is called.
+        One of its devices, where the call works; on CUDA, current while it is called.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def kernel_names(call: Callable[[], object], device: Device) -> KernelNames:
             raise
 
     sources: dict[str, Callable[[Callable[[], object]], tuple[str, ...]]] = {
-        "cupti": device.record_kernels,
+        "cupti": functools.partial(_recorded, platform, device),
         "graph": functools.partial(_captured, device),
     }
     for source, find in sources.items():
@@ -76,6 +82,24 @@ def kernel_names(call: Callable[[], object], device: Device) -> KernelNames:
         else:
             return KernelNames(tuple(dict.fromkeys(map(demangled, names))), source)
     return KernelNames(reason="; ".join(reasons))
+
+
+def _recorded(platform: Platform, device: Device, call: Callable[[], object]) -> tuple[str, ...]:
+    """Return the names in the order of their first launch, by the device's activity records."""
+    with platform.preserved():
+        device.synchronize()  # what ends before the share begins isn't in it
+        with shared(platform, ("kernel",)) as share:
+            call()
+            device.synchronize()
+            records = share.collect()
+    if records.n_dropped:
+        raise UnsupportedError(f"{records.n_dropped} activity records were lost")
+    activities = records.activities
+    kernels = activities[(activities["kind"] == KERNEL) & (activities["device"] == device.id)]
+    # Records come as kernels end. The correlation id counts launches; the kernels of a graph
+    # share one.
+    order = np.lexsort((kernels["start"], kernels["correlation_id"]))
+    return tuple(records.names[index] for index in dict.fromkeys(kernels["name"][order].tolist()))
 
 
 def _captured(device: Device, call: Callable[[], object]) -> tuple[str, ...]:

@@ -36,6 +36,8 @@ class DeviceProperties:
         For example ``"9.0"``; empty if it has none.
     pci_bus_id : str
         Identifies the physical device on this host; empty if unknown.
+    uuid : str
+        Identifies the physical device anywhere, as ``nvidia-smi -L`` shows it; empty if unknown.
     """
 
     name: str
@@ -43,6 +45,7 @@ class DeviceProperties:
     memory_bytes: int = 0
     compute_capability: str = ""
     pci_bus_id: str = ""
+    uuid: str = ""
 
 
 class Event(Protocol):
@@ -176,22 +179,12 @@ class Device(Protocol):
         """
         ...
 
-    def record_kernels(self, work: Work) -> tuple[str, ...]:
-        """Run `work` and name the kernels that ran on this device, in the order of their launch.
-
-        Raises
-        ------
-        UnsupportedError
-            If the device keeps no records; the message says why.
-        """
-        ...
-
     def launch_empty(self) -> None:
         """Queue a kernel that does nothing on the current stream."""
         ...
 
     def synchronize(self) -> None:
-        """Wait until every stream of the device is idle."""
+        """Wait until every stream of the device is idle; on CUDA, it is the current one then."""
         ...
 
     def reserved_bytes(self) -> int:

@@ -9,14 +9,15 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 from gpubench.devices.base import GATE_DEADLINE, DeviceProperties, Event, Gate, Stream, Work
 from gpubench.devices.cuda_gate import CudaGate, kernels
-from gpubench.devices.cupti import record_kernels
 from gpubench.devices.cupti_source import CuptiSource
 from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size
+from gpubench.devices.nvml import find_sensors
 from gpubench.devices.primary_contexts import devices_with_context
 from gpubench.errors import UnsupportedError
 
@@ -181,12 +182,14 @@ class CudaDevice:
     def properties(self) -> DeviceProperties:
         """What the device says of itself."""
         fields = self._runtime.getDeviceProperties(self.id)
+        pci_bus_id = self._runtime.deviceGetPCIBusId(self.id)
         return DeviceProperties(
             name=fields["name"].decode(errors="replace"),
             l2_bytes=int(fields.get("l2CacheSize", 0)),
             memory_bytes=int(fields["totalGlobalMem"]),
             compute_capability=f"{fields['major']}.{fields['minor']}",
-            pci_bus_id=self._runtime.deviceGetPCIBusId(self.id),
+            pci_bus_id=pci_bus_id,
+            uuid=_uuid(fields.get("uuid", b""), pci_bus_id),
         )
 
     @functools.cached_property
@@ -248,13 +251,6 @@ class CudaDevice:
             CudaStream(self, stream.ptr, "the capturing stream"), graph, (stream, kept)
         )
 
-    def record_kernels(self, work: Work) -> tuple[str, ...]:
-        """Run `work` and name the kernels that ran, by CUPTI's activity records."""
-        import cupy
-
-        with cupy.cuda.Device(self.id):
-            return record_kernels(work, self)
-
     @functools.cached_property
     def _empty_kernel(self) -> Any:
         return kernels().get_function("empty").kernel
@@ -267,7 +263,7 @@ class CudaDevice:
             self._empty_kernel.linear_launch(1, (), stream=self.current_streams()[0])
 
     def synchronize(self) -> None:
-        """Wait until every stream of the device is idle."""
+        """Wait until every stream of the device is idle, and make it current."""
         self._runtime.setDevice(self.id)
         self._runtime.deviceSynchronize()
 
@@ -307,6 +303,16 @@ class CudaDevice:
             yield flush
         finally:
             memory = sink = None  # which `flush` would keep
+
+
+def _uuid(raw: bytes, pci_bus_id: str) -> str:
+    """Return a device's UUID, empty if neither CuPy nor NVML tells."""
+    if len(raw) == 16:  # CuPy cuts it off at a byte that is zero
+        return f"GPU-{UUID(bytes=raw)}"
+    try:
+        return find_sensors(pci_bus_id).uuid()
+    except UnsupportedError:
+        return ""
 
 
 def _torch_stream(device_id: int, pointer: int) -> Any:

@@ -9,7 +9,7 @@ import pytest
 import gpubench
 from gpubench.activity.kernels import back_end_of, kernel_names
 from gpubench.devices import current_platform
-from gpubench.devices.cuda import CudaDevice
+from gpubench.devices.cuda import CudaPlatform
 
 cp = pytest.importorskip("cupy")
 pytest.importorskip("cupti")
@@ -45,23 +45,23 @@ WITH_CUB = OWN | {
 }
 
 
-def refuse(self, work):
+def refuse(self):
     raise gpubench.UnsupportedError("no records today")
 
 
-@pytest.fixture
-def device():
-    return current_platform().device(0)
+def find(call):
+    platform = current_platform()
+    return kernel_names(call, platform, platform.device(0))
 
 
 @pytest.mark.parametrize(("names", "expected"), [((), OWN), (("cub",), WITH_CUB)])
 @pytest.mark.parametrize("call", CALLS)
-def test_back_ends(device, monkeypatch, call, names, expected):
+def test_back_ends(monkeypatch, call, names, expected):
     with gpubench.use_accelerators(*names):
         CALLS[call]()
-        recorded = kernel_names(CALLS[call], device)
-        monkeypatch.setattr(CudaDevice, "record_kernels", refuse)
-        captured = kernel_names(CALLS[call], device)
+        recorded = find(CALLS[call])
+        monkeypatch.setattr(CudaPlatform, "activity_source", refuse)
+        captured = find(CALLS[call])
     assert recorded.source == "cupti"
     assert back_end_of(recorded.names) == expected[call]
     if call == "matmul":
@@ -71,23 +71,34 @@ def test_back_ends(device, monkeypatch, call, names, expected):
         assert captured.source == "graph"
 
 
-def test_a_call_without_kernels(device):
-    assert kernel_names(lambda: None, device).source == "cupti"
+def test_a_call_without_kernels():
+    assert find(lambda: None).source == "cupti"
 
 
-def test_a_captured_graph_is_named_by_its_kernels(device):
-    graph = device.capture(lambda: (a() + a(), a() * a()))
-    assert kernel_names(graph.launch, device).names == graph.kernel_names
+def test_a_captured_graph_is_named_by_its_kernels():
+    graph = current_platform().device(0).capture(lambda: (a() + a(), a() * a()))
+    assert find(graph.launch).names == graph.kernel_names
+
+
+def test_in_a_recorded_block():
+    CALLS["sum"]()
+    with gpubench.record_activity(["kernel"]) as trace:
+        CALLS["a + a"]()
+        found = find(CALLS["sum"])
+    recorded = [trace.recording.names[i] for i in trace.recording.activities["name"]]
+    assert found.source == "cupti"
+    assert found.names == tuple(dict.fromkeys(recorded[1:]))
 
 
 SCRIPT = """
 import cupy, torch
 from gpubench.activity.kernels import kernel_names
 from gpubench.devices import current_platform
+platform = current_platform()
 a = cupy.ones(1000)
 a.sum()
 with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-    print(kernel_names(a.sum, current_platform().device(0)).source)
+    print(kernel_names(a.sum, platform, platform.device(0)).source)
     a.sum()
 print(sum("Reduce" in event.name for event in profile.events()))
 """

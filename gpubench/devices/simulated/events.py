@@ -49,19 +49,27 @@ class Operation:
     correlation_id: int = 0
 
 
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel; `seconds`, called when it begins, returns how long it takes at the full clock."""
+
+    name: str
+    seconds: Callable[[], float]
+
+
 @dataclass
 class Request:
     """A queued operation: `run` takes the time at which it can begin and returns its end.
 
-    Only kernels, and graphs of them, have a `duration`, names of `kernels` and the `durations`
-    of each.
+    Only kernels, and graphs of them, have `kernels` and, once they have run, a `duration` and
+    the `durations` of each.
     """
 
     name: str
     run: Callable[[float], float]
     finish: Work = lambda: None
+    kernels: Sequence[Kernel] = ()
     duration: float | None = None
-    kernels: tuple[str, ...] = ()
     durations: tuple[float, ...] = ()
     correlation_id: int = 0
     queued_time: float = field(default_factory=time.perf_counter)

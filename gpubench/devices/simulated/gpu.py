@@ -1,24 +1,21 @@
-"""Simulated devices, and the GPU that holds them."""
+"""The simulated GPU: its devices, and what a program asks of them."""
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
-import random
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from types import TracebackType
-from weakref import WeakSet
 
 from gpubench.arguments import finite_number, whole_number
-from gpubench.devices.base import DeviceProperties, Event, Gate, Work
-from gpubench.devices.simulated.events import Operation, SimulatedEvent
+from gpubench.devices.base import Work
+from gpubench.devices.simulated.device import SimulatedDevice
+from gpubench.devices.simulated.events import Operation
 from gpubench.devices.simulated.gate import SimulatedGate
+from gpubench.devices.simulated.memory import Buffer
 from gpubench.devices.simulated.source import SimulatedSource
-from gpubench.devices.simulated.stream import SimulatedGraph, SimulatedStream
+from gpubench.devices.simulated.stream import SimulatedStream
 from gpubench.errors import ArgumentError, UnsupportedError
 
 _active: list[SimulatedGpu] = []
@@ -27,134 +24,6 @@ _active: list[SimulatedGpu] = []
 def active() -> SimulatedGpu | None:
     """Return the simulated GPU whose ``with`` block was entered last, if any."""
     return _active[-1] if _active else None
-
-
-class EveryStream:
-    """All streams of a device, those made later included."""
-
-    label = "every stream"
-    is_capturing = False
-
-    def __init__(self, device: SimulatedDevice) -> None:
-        self.device = device
-        self._holder = device.create_stream()
-
-    def record(self, event: Event) -> None:
-        """Queue `event` behind the work queued so far on any stream.
-
-        What idle streams are given later begins after the event.
-        """
-        if not isinstance(event, SimulatedEvent):
-            raise TypeError(f"a simulated stream can't record {event!r}")
-        busy = {self._holder, *(s for s in list(self.device.streams) if not s.is_idle)}
-        event.recordings = [stream.mark() for stream in busy]
-        self.device.barrier = event
-        for stream in busy:
-            stream.barrier = event
-
-    def hold(self, gate: Gate) -> None:
-        """Let work queued on any stream from now on wait until `gate` opens."""
-        self._holder.hold(gate)
-        released = self.device.create_event()
-        self._holder.record(released)
-        self._holder.barrier = self.device.barrier = released
-
-    def synchronize(self) -> None:
-        """Wait until every stream of the device is idle."""
-        self.device.synchronize()
-
-
-class SimulatedDevice:
-    """One simulated GPU."""
-
-    def __init__(self, gpu: SimulatedGpu, device_id: int) -> None:
-        self.gpu = gpu
-        self.id = device_id
-        self.properties = DeviceProperties("simulated GPU", l2_bytes=50_000_000)
-        self.barrier: SimulatedEvent | None = None
-        self.streams: WeakSet[SimulatedStream] = WeakSet()
-        self._numbers = itertools.count()
-        self.default_stream = self.create_stream()
-        self._random = random.Random(f"{gpu.seed}/{device_id}")
-        self._deviation = 0.0
-        self._begin = time.perf_counter()
-
-    def __repr__(self) -> str:
-        return f"<SimulatedDevice {self.id}>"
-
-    def noisy(self, duration: float) -> float:
-        """Return `duration` with the device's jitter and drift.
-
-        The jitter is a first-order autoregressive process: each kernel's relative deviation is
-        ``correlation`` times the last one's plus fresh Gaussian noise, with the standard
-        deviation ``jitter`` in the long run.
-        """
-        gpu = self.gpu
-        fresh = gpu.jitter * math.sqrt(1.0 - gpu.correlation**2)
-        noise = fresh * self._random.gauss(0.0, 1.0)
-        self._deviation = gpu.correlation * self._deviation + noise
-        drift = gpu.drift * (time.perf_counter() - self._begin)
-        return max(0.0, duration * (1.0 + self._deviation + drift))
-
-    def create_stream(self) -> SimulatedStream:
-        """Make a stream that runs beside the others."""
-        self.gpu.check_open()
-        stream = SimulatedStream(self, next(self._numbers))
-        self.streams.add(stream)
-        return stream
-
-    def create_event(self) -> SimulatedEvent:
-        """Make an event that any stream of this device can record."""
-        return SimulatedEvent(self.gpu.clock_step)
-
-    def current_streams(self) -> Sequence[SimulatedStream]:
-        """The stream that is current in this thread."""
-        return (self.gpu.current_stream(self.id),)
-
-    @functools.cached_property
-    def _all_streams(self) -> EveryStream:
-        return EveryStream(self)
-
-    def every_stream(self) -> EveryStream:
-        """All streams of the device, as one."""
-        return self._all_streams
-
-    def capture(self, work: Work) -> SimulatedGraph:
-        """Capture what `work` queues on the current stream."""
-        return self.create_stream().capture(work)
-
-    def record_kernels(self, work: Work) -> tuple[str, ...]:
-        """Run `work` and name the kernels that ran, by the history."""
-        self.synchronize()
-        begin = len(self.gpu.history)
-        work()
-        self.synchronize()
-        ran = [op for op in self.gpu.history[begin:] if op.device == self.id]
-        ran.sort(key=lambda op: op.queued_time)
-        return tuple(name for op in ran for name in op.kernels)
-
-    def synchronize(self) -> None:
-        """Wait until every stream of the device is idle."""
-        for stream in list(self.streams):
-            stream.synchronize()
-
-    def launch_empty(self) -> None:
-        """Queue a kernel that does nothing on the current stream."""
-        self.gpu.current_stream(self.id).launch(0.0, "empty")
-
-    def reserved_bytes(self) -> int:
-        """Return 0: a simulated device has no memory."""
-        return 0
-
-    @contextmanager
-    def cold_cache(self) -> Iterator[Work]:
-        """Lend a function that passes the time of a flush."""
-
-        def flush() -> None:
-            self.default_stream.launch(20e-6, "flush")
-            self.synchronize()
-
-        yield flush
 
 
 class SimulatedGpu:
@@ -176,6 +45,14 @@ class SimulatedGpu:
         Lag-1 autocorrelation of the jitter, from 0 to below 1.
     drift : float
         Relative growth of kernels' durations per second.
+    clock : float
+        Clock of a busy device, relative to the one for which kernels' durations are given: with
+        0.5 they take twice as long.
+    ramp_time : float
+        Seconds in which the clock rises to that once an idle device is given work; with 0 it
+        never falls. A device is idle after 0.2 s without work.
+    compile_time : float
+        Seconds that the host spends on the first launch of each kernel, by its name.
     queue_depth : int
         How many operations a stream holds before a launch blocks.
     seed : int
@@ -206,6 +83,9 @@ class SimulatedGpu:
         jitter: float = 0.01,
         correlation: float = 0.0,
         drift: float = 0.0,
+        clock: float = 1.0,
+        ramp_time: float = 0.0,
+        compile_time: float = 0.0,
         queue_depth: int = 1024,
         seed: int = 0,
     ) -> None:
@@ -216,10 +96,14 @@ class SimulatedGpu:
         if self.correlation >= 1:
             raise ArgumentError(f"correlation must be below 1, got {correlation!r}")
         self.drift = finite_number("drift", drift)
+        self.clock = finite_number("clock", clock, above=0)
+        self.ramp_time = finite_number("ramp_time", ramp_time, at_least=0)
+        self.compile_time = finite_number("compile_time", compile_time, at_least=0)
         self.queue_depth = whole_number("queue_depth", queue_depth, at_least=1)
         self.seed = whole_number("seed", seed, at_least=0)
         self.history: list[Operation] = []
         self.source: SimulatedSource | None = None
+        self._compiled: set[str] = set()
         self._is_closed = False
         self._local = threading.local()
         self._devices = [
@@ -252,6 +136,24 @@ class SimulatedGpu:
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel of `duration` seconds on the current stream, and return at once."""
         self.current_stream(self.current_device()).launch(duration, name)
+
+    def buffer(self, n_bytes: int) -> Buffer:
+        """Return memory of that size, for `read`."""
+        return Buffer(whole_number("n_bytes", n_bytes, at_least=1))
+
+    def read(self, buffer: Buffer, name: str = "read") -> None:
+        """Queue a kernel that reads a buffer, sooner if it is in the L2 cache, and return at once.
+
+        The cache has 50 MB, and evicts what was read longest ago.
+        """
+        self.current_stream(self.current_device()).read(buffer, name)
+
+    def compile(self, kernel: str) -> None:
+        """Spend the time of a kernel's first launch, unless it has been launched before."""
+        if self.compile_time and kernel not in self._compiled:
+            self._compiled.add(kernel)
+            with self.source.call("cuModuleLoadData") if self.source else nullcontext():
+                time.sleep(self.compile_time)
 
     def stream(self) -> SimulatedStream:
         """Make a stream on the current device, independent of all others."""

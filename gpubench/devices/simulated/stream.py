@@ -6,22 +6,25 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gpubench.arguments import finite_number
 from gpubench.devices.base import Event, Gate, Work
 from gpubench.devices.simulated.events import (
     GRAPH_GAP,
+    Kernel,
     Operation,
     Recording,
     Request,
     SimulatedEvent,
 )
 from gpubench.devices.simulated.gate import SimulatedGate
+from gpubench.devices.simulated.memory import Buffer
 from gpubench.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from gpubench.devices.simulated.gpu import SimulatedDevice
+    from gpubench.devices.simulated.device import SimulatedDevice
 
 LAUNCH_GAP = 0.9e-6
 """Seconds between the end of one operation and the start of the kernel queued behind it."""
@@ -95,7 +98,7 @@ class SimulatedStream:
                 queued_time=request.queued_time,
                 start_time=begin,
                 end_time=end,
-                kernels=request.kernels,
+                kernels=tuple(kernel.name for kernel in request.kernels),
                 durations=request.durations,
                 correlation_id=request.correlation_id,
             )
@@ -120,9 +123,16 @@ class SimulatedStream:
 
     def launch(self, duration: float, name: str = "kernel") -> None:
         """Queue a kernel that takes `duration` seconds."""
-        duration = self.device.noisy(finite_number("duration", duration, at_least=0))
-        run = lambda start: start + LAUNCH_GAP + duration  # noqa: E731
-        request = Request(name, run, duration=duration, kernels=(name,), durations=(duration,))
+        seconds = finite_number("duration", duration, at_least=0)
+        self._launch_kernel(Kernel(name, lambda: seconds))
+
+    def read(self, buffer: Buffer, name: str = "read") -> None:
+        """Queue a kernel that reads a buffer."""
+        self._launch_kernel(Kernel(name, partial(self.device.l2.read, buffer)))
+
+    def _launch_kernel(self, kernel: Kernel) -> None:
+        self.device.gpu.compile(kernel.name)
+        request = kernel_request(self.device, kernel.name, [kernel], lead=LAUNCH_GAP)
         self.launch_request("cudaLaunchKernel", request)
 
     def launch_request(self, call: str, request: Request) -> None:
@@ -195,20 +205,48 @@ class SimulatedGraph:
 
     def __init__(self, stream: SimulatedStream, requests: Sequence[Request]) -> None:
         self.stream = stream
-        self._durations = [duration for r in requests for duration in r.durations]
-        self.kernel_names = tuple(name for request in requests for name in request.kernels)
+        self._kernels = [kernel for request in requests for kernel in request.kernels]
 
     @property
     def is_empty(self) -> bool:
         """Whether no kernel was captured."""
-        return not self._durations
+        return not self._kernels
+
+    @property
+    def kernel_names(self) -> tuple[str, ...]:
+        """The captured kernels' names."""
+        return tuple(kernel.name for kernel in self._kernels)
 
     def launch(self) -> None:
         """Queue the captured kernels in one piece."""
-        device = self.stream.device
-        durations = tuple(device.noisy(duration) for duration in self._durations)
-        total = sum(durations) + GRAPH_GAP * len(durations)
-        run = lambda start: start + total  # noqa: E731
-        kernels = self.kernel_names
-        request = Request("graph", run, duration=total, kernels=kernels, durations=durations)
+        request = kernel_request(self.stream.device, "graph", self._kernels, gap=GRAPH_GAP)
         self.stream.launch_request("cudaGraphLaunch", request)
+
+
+def kernel_request(
+    device: SimulatedDevice,
+    name: str,
+    kernels: Sequence[Kernel],
+    *,
+    lead: float = 0.0,
+    gap: float = 0.0,
+) -> Request:
+    """Return a request that runs kernels, `lead` seconds after it can, `gap` before each.
+
+    Noise is drawn here, in the order of the launches; what cache and clock do to the kernels
+    shows when they begin.
+    """
+    noise = [device.noisy(1.0) for _ in kernels]
+
+    def run(start: float) -> float:
+        moment = start + lead
+        durations = []
+        for kernel, factor in zip(kernels, noise, strict=True):
+            durations.append(device.clock.duration(factor * kernel.seconds(), moment))
+            moment += gap + durations[-1]
+        request.durations = tuple(durations)
+        request.duration = sum(durations) + gap * len(durations)
+        return start + lead + request.duration
+
+    request = Request(name, run, kernels=kernels)
+    return request
