@@ -1,3 +1,4 @@
+# PYTHON_ARGCOMPLETE_OK
 """``python -m gpubench`` is the command ``gpubench``."""
 
 from gpubench.cli import main

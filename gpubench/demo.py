@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -34,32 +34,55 @@ def row_norms(array_module: Any, a: Any) -> Any:
     return array_module.sqrt(array_module.sum(a**2, axis=-1))
 
 
+Measure = Callable[[], list[BenchmarkResult]]
+"""Times the computation, by the best method first."""
+
+
 def demo() -> Iterator[str]:
     """Time the computation by every method and yield what is worth printing.
 
     Yields
     ------
     str
-        Paragraphs: what is timed, a table of all methods, the panel of the best one.
+        Paragraphs: what is timed, and for each of `parts` its heading, a table of all methods and
+        the panel of the best one.
     """
-    platform = current_platform()
     yield f"sqrt(sum(a**2, axis=-1)) on a {_SHAPE[0]} x {_SHAPE[1]} array of float32"
+    for heading, measure in parts():
+        yield heading
+        yield from _show(measure())
+
+
+def parts() -> Iterator[tuple[str, Measure]]:
+    """Yield where the computation can be timed on this machine, and a function that does."""
+    platform = current_platform()
     if isinstance(platform, HostPlatform):
-        yield f"No GPU found: {platform.reason}. On the host, with NumPy:"
-        a = np.random.default_rng(0).random(_SHAPE, dtype=np.float32)
-        yield from _show([benchmark(row_norms, (np, a), n_repeat=_N_REPEAT, name="NumPy")])
+        yield f"No GPU found: {platform.reason}. On the host, with NumPy:", _on_the_host
         yield (
             "On a SIMULATED GPU: its kernels take the time that they take on an H200; nothing is "
-            "computed."
+            "computed.",
+            _on_a_simulated_gpu,
         )
-        with SimulatedGpu() as gpu:
-            yield from _show(_by_every_method(partial(_simulated_row_norms, gpu), "simulated"))
         return
+    name = platform.device(platform.current_device()).properties.name
+    yield f"On {name}, with CuPy:", _on_a_gpu
+
+
+def _on_the_host() -> list[BenchmarkResult]:
+    a = np.random.default_rng(0).random(_SHAPE, dtype=np.float32)
+    return [benchmark(row_norms, (np, a), n_repeat=_N_REPEAT, name="NumPy")]
+
+
+def _on_a_simulated_gpu() -> list[BenchmarkResult]:
+    with SimulatedGpu() as gpu:
+        return _by_every_method(partial(_simulated_row_norms, gpu), "simulated")
+
+
+def _on_a_gpu() -> list[BenchmarkResult]:
     import cupy
 
-    yield f"On {platform.device(platform.current_device()).properties.name}, with CuPy:"
     a = cupy.random.default_rng(0).random(_SHAPE, dtype=np.float32)
-    yield from _show(_by_every_method(partial(row_norms, cupy, a), "CuPy"))
+    return _by_every_method(partial(row_norms, cupy, a), "CuPy")
 
 
 def _simulated_row_norms(gpu: SimulatedGpu) -> None:

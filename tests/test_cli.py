@@ -1,97 +1,24 @@
-"""The command line: what is printed where, and the exit status."""
+"""The command line's frame: what is printed where, exit status, start-up, completion, colours."""
 
+import io
 import os
 import re
 import subprocess
 import sys
-from types import SimpleNamespace
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
 import gpubench
-from gpubench.cli import main
+from gpubench import cli
+from gpubench.cli import COMMANDS, main
+from gpubench.cli.output import colour, print_json
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Adaptive runs that are content with little."""
-    monkeypatch.setattr("gpubench.measure.ADAPTIVE_DURATION", 0.02)
-    monkeypatch.setattr("gpubench.session._SETTLE_LIMIT", 0.02)
-
-
-def demo(capsys):
-    """Run the demo and return its paragraphs."""
-    assert main(["demo"]) == 0
-    out, err = capsys.readouterr()
-    assert err == ""
-    return out
-
-
-def rows(text):
-    """The tables' rows below their rules: name, number of samples, method."""
-    return re.findall(r"^(\w+) +(\d+) +(host|events|gated|graph)\b", text, re.MULTILINE)
-
-
-class TestDemo:
-    def test_without_cupy(self, quick, no_cupy, capsys):
-        out = demo(capsys)
-        assert out.startswith("sqrt(sum(a**2, axis=-1)) on a 256 x 1024 array of float32\n")
-        assert "No GPU found: CuPy is not installed" in out
-        host, simulated = out.split("On a SIMULATED GPU")
-        assert [(name, method) for name, _, method in rows(host)] == [("NumPy", "host")]
-        assert [(name, method) for name, _, method in rows(simulated)] == [
-            ("simulated", method) for method in ("gated", "graph", "events", "host")
-        ]
-        assert "nothing is computed" in simulated
-
-    def test_table_histogram_and_notes(self, quick, no_cupy, capsys):
-        out = demo(capsys)
-        host, simulated = out.split("On a SIMULATED GPU")
-        for part in (host, simulated):
-            assert re.search(r"^name +n +method +CPU median +CPU std", part, re.MULTILINE)
-            assert re.search("[▁▂▃▄▅▆▇█]", part)
-        assert "GPU-0 median" in simulated
-        assert re.findall(r"^  (\w+)  +(?:the host's|GPU) time ", out, re.MULTILINE) == [
-            "gated",
-            "graph",
-            "events",
-            "host",
-        ]
-        assert "GPU-0" not in host
-        assert "! no-gpu: No GPU found" in host
-        assert "! near-floor: The GPU time" in simulated
-
-    def test_with_cupy_and_no_driver(self, quick, fake_cuda, capsys):
-        fake_cuda.driver_version = 0
-        out = demo(capsys)
-        assert "No GPU found: there is no NVIDIA driver; install one." in out
-        assert "SIMULATED" in out
-
-    def test_on_a_gpu(self, quick, fake_cuda, monkeypatch, capsys):
-        class Array:
-            def __pow__(self, exponent):
-                fake_cuda.work(100e-6)
-                return self
-
-        def work(array, axis=None):
-            fake_cuda.work(100e-6)
-            return array
-
-        class Generator:
-            def random(self, shape, dtype):
-                assert (shape, dtype.__name__) == ((256, 1024), "float32")
-                return Array()
-
-        cupy = sys.modules["cupy"]
-        cupy.sqrt = cupy.sum = work
-        cupy.random = SimpleNamespace(default_rng=lambda seed: Generator())
-        out = demo(capsys)
-        assert "On Fake \N{REPLACEMENT CHARACTER} GPU, with CuPy:" in out
-        assert [(name, method) for name, _, method in rows(out)] == [
-            ("CuPy", method) for method in ("gated", "graph", "events", "host")
-        ]
-        assert "300 us" in out
-        assert "SIMULATED" not in out
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 class TestStatus:
@@ -157,3 +84,136 @@ class TestStatus:
         command = [sys.executable, "-m", "gpubench", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ)
         assert gpubench.__version__ in done.stdout
+
+    def test_a_file_that_is_not_there_is_1(self, monkeypatch, capsys):
+        def fail():
+            raise FileNotFoundError(2, "No such file or directory", "results.json")
+
+        monkeypatch.setattr("gpubench.demo.demo", fail)
+        assert main(["demo"]) == 1
+        expected = "gpubench: results.json: No such file or directory\n"
+        assert capsys.readouterr() == ("", expected)
+
+    def test_other_faults_of_the_system_are_not_hidden(self, monkeypatch):
+        def fail():
+            raise OSError("odd")
+
+        monkeypatch.setattr("gpubench.demo.demo", fail)
+        with pytest.raises(OSError, match="odd"):
+            main(["demo"])
+
+    def test_the_console_script_is_the_same(self):
+        (script,) = metadata.entry_points(group="console_scripts", name="gpubench")
+        assert script.load() is main
+
+
+class TestHelp:
+    def test_it_lists_commands_and_exit_statuses(self, capsys):
+        with pytest.raises(SystemExit) as caught:
+            main(["--help"])
+        assert caught.value.code == 0
+        out = capsys.readouterr().out
+        for name in COMMANDS:
+            assert re.search(rf"^    {name}\s", out, re.MULTILINE)
+        for status in (0, 1, 2, 130, 141):
+            assert f"\n  {status:<5}" in out
+        assert "NO_COLOR" in out
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_each_command_has_help_and_json(self, name, capsys):
+        with pytest.raises(SystemExit) as caught:
+            main([name, "--help"])
+        assert caught.value.code == 0
+        assert "--json" in capsys.readouterr().out
+
+
+def test_little_is_imported_to_parse_a_command_line():
+    code = """
+import sys
+from gpubench.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+heavy = "cupy numpy nvtx pandas tabulate tqdm IPython matplotlib argcomplete distributed pytest"
+print("imported:", sorted(set(heavy.split()) & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "imported: []"
+
+
+class TestCompletion:
+    @pytest.mark.parametrize(
+        ("line", "expected"),
+        [
+            ("gpubench ca", {"cache"}),
+            ("gpubench cache pr", {"prune"}),
+            ("gpubench timeit --meth", {"--method"}),
+            ("gpubench timeit --method ga", {"gated"}),
+        ],
+    )
+    def test_what_is_offered(self, line, expected, tmp_path):
+        pytest.importorskip("argcomplete")
+        offered = tmp_path / "offered"
+        asked = {
+            "_ARGCOMPLETE": "1",
+            "_ARGCOMPLETE_IFS": "\n",
+            "_ARGCOMPLETE_SHELL": "bash",
+            "_ARGCOMPLETE_STDOUT_FILENAME": str(offered),
+            "COMP_LINE": line,
+            "COMP_POINT": str(len(line)),
+        }
+        code = "import sys; from gpubench.cli import main; sys.exit(main([]))"
+        subprocess.run([sys.executable, "-c", code], env=os.environ | asked, check=True)
+        assert {word.strip() for word in offered.read_text().splitlines()} == expected
+
+    def test_without_argcomplete_nothing_runs(self, monkeypatch, capsys):
+        monkeypatch.setenv("_ARGCOMPLETE", "1")
+        monkeypatch.setitem(sys.modules, "argcomplete", None)
+        with pytest.raises(SystemExit) as caught:
+            main(["demo"])
+        assert caught.value.code == 1
+        assert capsys.readouterr() == ("", "")
+
+    @pytest.mark.parametrize("name", ["cli/__init__.py", "__main__.py"])
+    def test_argcomplete_finds_its_sign(self, name):
+        file = Path(cli.__file__).parent.parent / name
+        assert b"PYTHON_ARGCOMPLETE_OK" in file.read_bytes()[:1024]
+
+
+class TestColours:
+    @pytest.fixture(autouse=True)
+    def environment(self, monkeypatch):
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("TERM", "xterm")
+
+    def test_on_a_terminal(self, monkeypatch):
+        assert colour("no", "red", Terminal()) == "\33[31mno\33[0m"
+        monkeypatch.setenv("NO_COLOR", "")
+        assert colour("no", "red", Terminal()) == "\33[31mno\33[0m"
+
+    @pytest.mark.parametrize(("variable", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+    def test_not_where_they_are_unwanted(self, variable, value, monkeypatch):
+        monkeypatch.setenv(variable, value)
+        assert colour("no", "red", Terminal()) == "no"
+
+    def test_not_in_a_file(self, monkeypatch):
+        monkeypatch.setattr(sys, "stdout", io.StringIO())
+        assert colour("no", "red") == "no"
+
+    def test_of_an_error(self, monkeypatch):
+        def fail():
+            raise gpubench.UnsupportedError("no GPU today")
+
+        monkeypatch.setattr("gpubench.demo.demo", fail)
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        assert main(["demo"]) == 1
+        assert sys.stderr.getvalue() == "\33[31mgpubench:\33[0m no GPU today\n"
+
+
+def test_json_is_strict(capsys):
+    print_json({"path": Path("a")})
+    assert capsys.readouterr().out == '{\n  "path": "a"\n}\n'
+    for value in (float("nan"), object()):
+        with pytest.raises((ValueError, TypeError)):
+            print_json(value)

@@ -1,0 +1,117 @@
+# PYTHON_ARGCOMPLETE_OK
+"""The command ``gpubench``: what it is asked, and with what status it ends.
+
+Each command is a module here with `HELP`, a line; `configure`, which adds its arguments to a
+parser; and `execute`, which does what the parsed arguments say and returns the exit status. All of
+them are imported to parse a command line, so they import what they work with when they work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import gpubench
+from gpubench.cli.output import colour
+from gpubench.errors import GpubenchError
+
+COMMANDS = (
+    "timeit",
+    "run",
+    "compare",
+    "show",
+    "report",
+    "trace",
+    "cache",
+    "info",
+    "demo",
+    "asv-check",
+)
+
+_EPILOG = """\
+exit status:
+  0    done
+  1    gpubench can't do what was asked, and says why on standard error; or the answer is no: a
+       regression is established (compare --fail-on slower), a benchmark failed (run), an entry is
+       damaged (cache verify), asv wouldn't see the plugin (asv-check)
+  2    the command line is wrong
+  130  Ctrl-C; what had been saved stays
+  141  nobody read the output to its end
+  trace ends with the status of the script that it runs
+
+NO_COLOR, set to a value, turns colours off; there are none where output isn't a terminal.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments; by default those of the process.
+
+    Returns
+    -------
+    int
+        Exit status, as ``gpubench --help`` lists them; for a wrong command line argparse raises
+        `SystemExit` with 2.
+    """
+    parser = _parser()
+    _offer_completions(parser)
+    options = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # histograms, where the encoding has no blocks
+    try:
+        status: int = options.execute(options)
+        sys.stdout.flush()
+        return status
+    except GpubenchError as error:
+        _complain(error)
+        return 1
+    except BrokenPipeError:
+        # The interpreter flushes once more as it exits; that must not fail in its turn.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(f"{error.filename}: {error.strerror}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _complain(message: object) -> None:
+    print(f"{colour('gpubench:', 'red', sys.stderr)} {message}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gpubench",
+        description="GPU benchmarks whose numbers are right.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=gpubench.__version__)
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        module = import_module(f"{__name__}.{name.replace('-', '_')}")
+        command = subparsers.add_parser(name, help=module.HELP, description=module.HELP)
+        command.set_defaults(execute=module.execute)
+        module.configure(command)
+    return parser
+
+
+def _offer_completions(parser: argparse.ArgumentParser) -> None:
+    """Let the shell complete the command line, where argcomplete is installed and asks."""
+    if "_ARGCOMPLETE" in os.environ:
+        try:
+            import argcomplete
+        except ImportError:  # it is installed elsewhere; the command mustn't be run for its sake
+            raise SystemExit(1) from None
+        argcomplete.autocomplete(parser)
