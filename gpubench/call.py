@@ -27,6 +27,8 @@ class TimedCall:
         Waited for when setup and flushes are through, so that their work isn't timed.
     go_home : callable
         Makes the caller's device current.
+    meet : callable, optional
+        Called last before each call: processes that measure together wait for each other there.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class TimedCall:
         flushes: Sequence[Work],
         devices: Sequence[Device],
         go_home: Work,
+        meet: Work | None = None,
     ) -> None:
         self._func = func
         self._kwargs = kwargs
@@ -45,8 +48,9 @@ class TimedCall:
         self._flushes = flushes
         self._devices = devices
         self._go_home = go_home
+        self._meet = meet
         self._call = self._bind(args)
-        self.is_fixed = setup is None and not flushes
+        self.is_fixed = setup is None and not flushes and meet is None
 
     def _bind(self, args: tuple[Any, ...]) -> Callable[[], object]:
         if not args and not self._kwargs:
@@ -76,6 +80,8 @@ class TimedCall:
             flush()
         if not self.is_fixed:
             self.synchronize()
+        if self._meet is not None:
+            self._meet()
         return call
 
     def synchronize(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpubench import arguments
 from gpubench.bench import Bench
+from gpubench.integrations.mpi import Communicator, together
 from gpubench.progress import progress_bar
 from gpubench.result import BenchmarkResult
 from gpubench.sampling import MIN_ADAPTIVE_SAMPLES, Goal, collect, collection_off
@@ -34,6 +35,7 @@ def benchmark(
     setup: Callable[[], object] | None = None,
     cache: str = "warm",
     progress: bool | None = None,
+    comm: Communicator | None = None,
 ) -> BenchmarkResult:
     """Measure what a call costs the host and each GPU.
 
@@ -75,6 +77,10 @@ def benchmark(
         Whether to flush the GPU's L2 cache before each call, untimed.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal, if the run takes over 2 s.
+    comm : mpi4py.MPI.Intracomm, optional
+        Measure on all ranks of this communicator at once; each of them makes this call. They wait
+        for each other before each call of `func`, and take equally many samples. All get the same
+        result: the slowest rank's times, the imbalance, and each rank's own result as `ranks`.
 
     Returns
     -------
@@ -89,6 +95,8 @@ def benchmark(
     UnsupportedError
         If a GPU is asked for, by `devices` or `method`, and there is none; if ``"cupti"`` is, and
         nothing can be recorded.
+    GpubenchError
+        With `comm`, if another rank failed.
     Exception
         Whatever `func` or `setup` raises.
 
@@ -99,29 +107,36 @@ def benchmark(
     >>> result.cpu_times.shape
     (100,)
     """
-    arguments.synchronous("func", func)
-    args = arguments.positional(args)
-    kwargs = arguments.keywords(kwargs)
-    if n_repeat is not None:
-        n_repeat = arguments.whole_number("n_repeat", n_repeat, at_least=1)
-    n_warmup = arguments.whole_number("n_warmup", n_warmup, at_least=0)
-    max_duration = arguments.real_number("max_duration", max_duration, at_least=0)
-    name = arguments.text("name", name) if name is not None else arguments.callable_name(func)
-    if setup is not None:
-        arguments.synchronous("setup", setup)
-    whole = Budget(max_duration)
+    with together(comm) as ranks:
+        arguments.synchronous("func", func)
+        args = arguments.positional(args)
+        kwargs = arguments.keywords(kwargs)
+        if n_repeat is not None:
+            n_repeat = arguments.whole_number("n_repeat", n_repeat, at_least=1)
+        n_warmup = arguments.whole_number("n_warmup", n_warmup, at_least=0)
+        max_duration = arguments.real_number("max_duration", max_duration, at_least=0)
+        name = arguments.text("name", name) if name is not None else arguments.callable_name(func)
+        if setup is not None:
+            arguments.synchronous("setup", setup)
+        whole = Budget(max_duration)
+        shows = progress if ranks.rank == 0 else False
 
-    with Bench(devices, method, cache) as bench, progress_bar(progress, n_repeat, name) as advance:
-        session = bench.session(func, args, kwargs, setup)
-        session.warm_up(n_warmup, whole)
-        if n_repeat is None and n_warmup:
-            session.settle(whole)
-        many = n_repeat is not None and n_repeat >= MANY_SAMPLES
-        session.choose(method, whole, many=many)
-        if n_repeat is None and math.isinf(max_duration):
-            goal = Goal(None, Budget(ADAPTIVE_DURATION), MIN_ADAPTIVE_SAMPLES)
-        else:
-            goal = Goal(n_repeat, whole)
-        with bench.watched() as seen, collection_off():
-            collected = collect(session, goal, advance)
-    return bench.result(name, session, collected, seen)
+        with Bench(devices, method, cache) as bench, progress_bar(shows, n_repeat, name) as advance:
+            ranks.check_alike(
+                n_repeat=n_repeat, max_duration=max_duration, **{"len(devices)": len(bench.devices)}
+            )
+            session = bench.session(func, args, kwargs, setup, ranks.meet)
+            with ranks.in_step(session):
+                session.warm_up(n_warmup, whole)
+                if n_repeat is None and n_warmup:
+                    session.settle(whole)
+                many = n_repeat is not None and n_repeat >= MANY_SAMPLES
+                session.choose(method, whole, many=many)
+            if n_repeat is None and math.isinf(max_duration):
+                budget = Budget(ADAPTIVE_DURATION)
+                goal = Goal(None, budget, MIN_ADAPTIVE_SAMPLES, anywhere=ranks.anywhere)
+            else:
+                goal = Goal(n_repeat, whole, anywhere=ranks.anywhere)
+            with bench.watched() as seen, collection_off():
+                collected = collect(session, goal, advance)
+        return ranks.joined(bench.result(name, session, collected, seen))

@@ -151,6 +151,26 @@ def interrupted(n_samples: int) -> Note:
     return Note("interrupted", f"Interrupted by the keyboard; samples taken by then: {n_samples}.")
 
 
+def imbalanced(rank: int, slowest_time: float, imbalance: float) -> Note:
+    """One rank takes well longer than the ranks' mean."""
+    return Note(
+        "imbalanced",
+        f"Rank {rank} takes {format_time(slowest_time)}, {imbalance:.0%} more than the mean of the "
+        "ranks, and a program that waits for all of them takes as long.",
+        "Give the ranks equal work; result.ranks tells how each of them fared.",
+    )
+
+
+def shared_gpu(ranks: Sequence[int], gpu: str) -> Note:
+    """Ranks time the same GPU, so they slow each other down."""
+    return Note(
+        "shared-gpu",
+        f"Ranks {', '.join(map(str, ranks))} use the same GPU ({gpu}), so each was timed while the "
+        "others worked there.",
+        "Let each rank use a GPU of its own: cupy.cuda.Device(local_rank).use().",
+    )
+
+
 def methods_differ(methods: Mapping[str, str]) -> Note:
     """Arms of a comparison weren't timed alike."""
     listed = ", ".join(f"{name} {method}" for name, method in methods.items())

@@ -40,7 +40,7 @@ def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         "cpu_times": cpu_times,
         "gpu_times": gpu_times,
         "busy_times": busy_times,
-        "kernels": tuple(map(_kernel, _list(known, "kernels"))),
+        "kernels": tuple(map(_kernel, values_of(known, "kernels"))),
         "devices": _device_ids(known, gpu_times),
         "method": text("method", known.get("method", "unknown")),
         "cache": text("cache", known.get("cache", "warm")),
@@ -52,9 +52,9 @@ def result_fields(values: Mapping[str, Any]) -> dict[str, Any]:
         "n_warmup": whole_number("n_warmup", known.get("n_warmup", 0), at_least=0),
         "first_call_time": _time(known, "first_call_time_s"),
         "first_call_compile_time": _time(known, "first_call_compile_time_s"),
-        "compilations": tuple(map(_compilation, _list(known, "compilations"))),
+        "compilations": tuple(map(_compilation, values_of(known, "compilations"))),
         "stopped_by": text("stopped_by", known.get("stopped_by", "n_repeat")),
-        "notes": tuple(map(_note, _list(known, "notes"))),
+        "notes": tuple(map(_note, values_of(known, "notes"))),
         "environment": mapping("environment", known.get("environment", {})),
     }
 
@@ -74,15 +74,18 @@ def mapping(key: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _list(known: Mapping[str, Any], key: str) -> list[Any]:
-    value = known.get(key, [])
+def values_of(known: Mapping[str, Any], key: str) -> list[Any]:
+    """Return the list at `key`; an empty one if there is none."""
+    value = known.get(key)
+    if value is None:
+        return []
     if not isinstance(value, (list, tuple)):
         raise ArgumentError(f"{key} must be a list, got {value!r}")
     return list(value)
 
 
 def _device_ids(known: Mapping[str, Any], gpu_times: FloatArray) -> tuple[int, ...]:
-    ids = _list(known, "devices") if "devices" in known else range(len(gpu_times))
+    ids = values_of(known, "devices") if "devices" in known else range(len(gpu_times))
     return tuple(whole_number("devices", one, at_least=0) for one in ids)
 
 
@@ -93,7 +96,7 @@ def _time(known: Mapping[str, Any], key: str) -> float | None:
 def _compilation(value: Any) -> Compilation:
     entry = mapping("compilations", value)
     return Compilation(
-        names=tuple(text("compilations: names", name) for name in _list(entry, "names")),
+        names=tuple(text("compilations: names", name) for name in values_of(entry, "names")),
         source=text("compilations: source", entry.get("source", "unknown")),
         wall_time=finite_number(
             "compilations: wall_time_s", entry.get("wall_time_s", 0), at_least=0

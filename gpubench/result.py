@@ -17,7 +17,7 @@ from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError, MissingExtraError
 from gpubench.kernel_time import KernelTime
 from gpubench.notes import Note
-from gpubench.reading import result_fields
+from gpubench.reading import result_fields, values_of
 from gpubench.render import html, text
 from gpubench.stats import FloatArray, Statistics, finite_array, summarize
 
@@ -78,6 +78,10 @@ class BenchmarkResult:
         What a reader should know before trusting the numbers.
     environment : mapping
         The machine and the software, as plain JSON values. Read-only.
+    ranks : tuple of BenchmarkResult
+        What each rank measured, where several processes did so together (`benchmark`'s `comm`);
+        then each of the times above is that of the slowest rank, and what can't be the slowest's
+        is the first's. Empty otherwise.
 
     Raises
     ------
@@ -104,6 +108,7 @@ class BenchmarkResult:
     stopped_by: StoppedBy
     notes: tuple[Note, ...]
     environment: Mapping[str, object]
+    ranks: tuple[BenchmarkResult, ...] = ()
 
     def __post_init__(self) -> None:
         devices = _device_ids(self.devices)
@@ -142,6 +147,7 @@ class BenchmarkResult:
             "compilations": tuple(self.compilations),
             "notes": tuple(self.notes),
             "environment": _json_copy(self.environment),
+            "ranks": tuple(self.ranks),
         }
         for key, value in values.items():
             object.__setattr__(self, key, value)
@@ -160,6 +166,19 @@ class BenchmarkResult:
     def busy(self) -> tuple[Statistics, ...]:
         """Statistics of each row of `busy_times`, in seconds."""
         return tuple(summarize(row) for row in self.busy_times)
+
+    @cached_property
+    def rank_medians(self) -> FloatArray:
+        """Median seconds on each rank's busiest device, or of its host; shape (n_ranks,)."""
+        return np.array(
+            [max((s.median for s in rank.gpu), default=rank.cpu.median) for rank in self.ranks]
+        )
+
+    @property
+    def imbalance(self) -> float | None:
+        """The largest of `rank_medians` over their mean, less 1; None without ranks."""
+        mean = float(self.rank_medians.mean()) if self.ranks else 0.0
+        return float(self.rank_medians.max()) / mean - 1 if mean else None
 
     @property
     def interrupted(self) -> bool:
@@ -238,6 +257,8 @@ class BenchmarkResult:
             "busy": [statistics.to_dict("s") for statistics in self.busy],
             "notes": [dataclasses.asdict(note) for note in self.notes],
             "environment": copy.deepcopy(dict(self.environment)),
+            "imbalance": self.imbalance,
+            "ranks": [rank.to_dict() for rank in self.ranks],
         }
 
     @classmethod
@@ -257,7 +278,8 @@ class BenchmarkResult:
             If one of those two is missing, or a value is of the wrong kind; the message names
             the key.
         """
-        return cls(**result_fields(values))
+        fields = result_fields(values)
+        return cls(**fields, ranks=tuple(map(cls.from_dict, values_of(values, "ranks"))))
 
     def to_json(self) -> str:
         """Return `to_dict` as strict JSON: what is unknown is null, never NaN."""

@@ -37,11 +37,15 @@ class Goal:
         Or when this is spent.
     at_least : int
         But not below this many.
+    anywhere : callable
+        Tells whether something holds in any of the processes that measure together; they stop at
+        once. For a single process it is what holds there.
     """
 
     n_repeat: int | None
     limit: Budget
     at_least: int = 1
+    anywhere: Callable[[bool], bool] = bool
 
 
 @dataclass
@@ -139,7 +143,8 @@ def collect(session: Session, goal: Goal, advance: Callable[[int], object]) -> C
     try:
         while True:
             samples = session.take(goal.n_repeat - collected.n if goal.n_repeat else 1)
-            if session.must_restart():
+            if goal.anywhere(session.waits_often):
+                session.leave_gate()
                 collected, next_check = Collected(), MIN_ADAPTIVE_SAMPLES
                 continue
             collected.add(samples)
@@ -147,11 +152,11 @@ def collect(session: Session, goal: Goal, advance: Callable[[int], object]) -> C
             if collected.n == goal.n_repeat:
                 return collected
             if goal.n_repeat is None and collected.n >= next_check:
-                if collected.is_precise():
+                if not goal.anywhere(not collected.is_precise()):
                     collected.stopped_by = "converged"
                     return collected
                 next_check = math.ceil(1.1 * collected.n)
-            if goal.limit.is_spent() and collected.n >= goal.at_least:
+            if goal.anywhere(goal.limit.is_spent()) and collected.n >= goal.at_least:
                 collected.stopped_by = "max_duration"
                 return collected
     except KeyboardInterrupt:

@@ -147,10 +147,9 @@ class Session:
 
     def next_call(self) -> Callable[[], object]:
         """Do what comes before a call, and return the call."""
-        if self._is_first:
-            self._is_first = False
-            return self._call.first()
-        return self._call.next()
+        call = self._call.first() if self._is_first else self._call.next()
+        self._is_first = False
+        return call
 
     def choose(self, method: str, budget: Budget, *, many: bool) -> None:
         """Choose the timer, and make up for the warm-up calls that this didn't need.
@@ -226,12 +225,18 @@ class Session:
         """
         if not self.waits_often:
             return False
+        self.leave_gate()
+        return True
+
+    def leave_gate(self) -> None:
+        """Take samples by plain events from now on, where they are taken behind a gate."""
+        self._n_expired_takes = self.n_expired = 0
         streams = self._choice.call_streams or self._choice.streams
+        if not streams or self.method == "events":
+            return
         timer: Timer = EventsTimer(streams, self._go_home)
         note = waits_inside()
         if isinstance(self._choice.timer, CuptiTimer):
             timer, note = self._choice.timer.with_calls_by(timer), gaps_included()
         self._choice = Choice(timer, streams, (*self._choice.notes, note))
-        self._n_expired_takes = self.n_expired = 0
         self._measure_timer()
-        return True

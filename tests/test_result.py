@@ -249,6 +249,8 @@ def test_dict_holds_everything_with_units_in_the_keys():
             }
         ],
         "environment": {"gpu": "X"},
+        "imbalance": None,
+        "ranks": [],
     }
 
 

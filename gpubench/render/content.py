@@ -76,7 +76,7 @@ def panel(result: BenchmarkResult) -> Panel:
     chart = histogram(charted.times)
     return Panel(
         name=visible(result.name),
-        facts=_facts(result),
+        facts=facts(result),
         labels=tuple(one.label for one in every),
         rows={
             "median": [median_text(one, unit) for one in statistics],
@@ -132,18 +132,21 @@ def _busy_row(result: BenchmarkResult, unit: TimeUnit) -> dict[str, list[str]]:
     return {"busy": ["", *(median_text(one, unit) for one in result.busy)]}
 
 
-def _facts(result: BenchmarkResult) -> str:
+def facts(result: BenchmarkResult) -> str:
+    """Return how a result was measured, in one line."""
     ended = "" if result.stopped_by == "n_repeat" else f" ({result.stopped_by})"
-    facts = [f"n={result.cpu.n}{ended}", result.method]
+    said = [f"n={result.cpu.n}{ended}", result.method]
+    if result.imbalance is not None:
+        said.append(f"slowest of {len(result.ranks)} ranks (imbalance {result.imbalance:.1%})")
     if result.cache == "cold":
-        facts.append("cold cache")
+        said.append("cold cache")
     if result.samples_per_gate > 1:
-        facts.append(f"{result.samples_per_gate} samples a gate")
+        said.append(f"{result.samples_per_gate} samples a gate")
     if result.floor is not None:
-        facts.append(f"floor {format_time(result.floor)}")
+        said.append(f"floor {format_time(result.floor)}")
     if result.clock_step is not None:
-        facts.append(f"clock step {format_time(result.clock_step)}")
-    return ", ".join(facts)
+        said.append(f"clock step {format_time(result.clock_step)}")
+    return ", ".join(said)
 
 
 def _range_text(statistics: Statistics, unit: TimeUnit) -> str:

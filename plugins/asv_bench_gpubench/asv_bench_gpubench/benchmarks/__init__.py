@@ -1,0 +1,1 @@
+"""The types of benchmarks that asv is given, one a module."""
