@@ -134,3 +134,10 @@ def test_frameworks():
     of_torch = launched_in(trace, "PyTorch")
     assert sum("sin_kernel_cuda" in name for name in of_torch) == 3
     assert sum("gemm" in name for name in of_torch) == 6
+
+
+def test_the_null_stream():
+    trace = recorded("null_stream")
+    (finding,) = (each for each in trace.diagnose().findings if each.code == "null-stream")
+    assert 0.4 < finding.share < 0.7
+    assert "non-blocking" in finding.advice
