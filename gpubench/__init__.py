@@ -95,6 +95,7 @@ _HOMES = {
     "compare_accelerators": "comparison",
     "compare_runs": "comparison",
     "kernel_cache": "cache",
+    "load_ipython_extension": "integrations.ipython",
     "mark": "ranges",
     "preload_cutensor": "cutensor",
     "product": "sweeps.configurations",
@@ -107,6 +108,7 @@ _HOMES = {
     "timing_begin": "activity.scope.timing",
     "timing_end": "activity.scope.timing",
     "timing_print": "activity.scope.timing",
+    "unload_ipython_extension": "integrations.ipython",
     "use_accelerators": "accelerator",
     "watch_compilations": "compilation",
 }

@@ -36,11 +36,23 @@ def test_the_last_expression_is_returned_at_each_call(source, value, names):
     assert [function(), function()] == [value, value]
 
 
-def test_what_is_assigned_stays(names):
-    function = compile_statement("x += 1\nseen = x", names)
-    function()
-    function()
-    assert (names["x"], names["seen"]) == (3, 3)
+@pytest.mark.parametrize(
+    "source", ["x += 1\nx", "x: int = x + 1\nx", "x += 1\n(lambda: x)()", "for x in [2]: pass\nx"]
+)
+def test_each_call_begins_with_the_same_values_and_leaves_them(source, names):
+    function = compile_statement(source, names)
+    assert [function(), function(), names["x"]] == [2, 2, 1]
+
+
+def test_what_is_declared_global_stays(names):
+    function = compile_statement("global x\nx += 1\nx", names)
+    assert [function(), function(), names["x"]] == [2, 3, 3]
+
+
+def test_variables_are_as_fast_as_a_functions(names):
+    names["i"] = 5
+    function = compile_statement("for i in range(9): y = i", names)
+    assert {"i", "y"} <= set(function.__code__.co_varnames)
 
 
 def test_setup_runs_once_for_its_names(names):
@@ -61,6 +73,14 @@ def test_tracebacks_quote_the_line(names):
         function()
     last = traceback.extract_tb(caught.value.__traceback__)[-1]
     assert (last.filename, last.lineno, last.line) == ("<statement>", 2, "1 / 0")
+
+
+def test_several_have_files_of_their_own(names):
+    first, _ = (compile_statement(s, names, f"<{s}>") for s in ("1 / 0", "x"))
+    with pytest.raises(ZeroDivisionError) as caught:
+        first()
+    last = traceback.extract_tb(caught.value.__traceback__)[-1]
+    assert (last.filename, last.line) == ("<1 / 0>", "1 / 0")
 
 
 def test_it_travels_to_another_process(names):

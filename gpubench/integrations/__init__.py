@@ -1,0 +1,1 @@
+"""gpubench inside other tools."""
