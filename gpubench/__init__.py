@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from gpubench.result import BenchmarkResult
     from gpubench.startup import ColdStart, cold_start
     from gpubench.stats import Statistics
+    from gpubench.storage import Record, SavedResults, load, save
     from gpubench.sweeps.collectors import collect
     from gpubench.sweeps.configurations import product
     from gpubench.sweeps.decorator import sweep
@@ -72,7 +73,9 @@ _HOMES = {
     "MissingExtraError": "errors",
     "Note": "notes",
     "Peaks": "sweeps.roofline",
+    "Record": "storage",
     "RunComparison": "comparison",
+    "SavedResults": "storage",
     "ScopedTimer": "activity.scope.scoped_timer",
     "Statistics": "stats",
     "SweepResult": "sweeps.outcome",
@@ -95,12 +98,14 @@ _HOMES = {
     "compare_accelerators": "comparison",
     "compare_runs": "comparison",
     "kernel_cache": "cache",
+    "load": "storage",
     "load_ipython_extension": "integrations.ipython",
     "mark": "ranges",
     "preload_cutensor": "cutensor",
     "product": "sweeps.configurations",
     "profile": "ranges",
     "record_activity": "activity.recorder",
+    "save": "storage",
     "simulated_gpu": "devices.simulated",
     "sweep": "sweeps.decorator",
     "table": "render.table",
@@ -131,7 +136,9 @@ __all__ = [
     "MissingExtraError",
     "Note",
     "Peaks",
+    "Record",
     "RunComparison",
+    "SavedResults",
     "ScopedTimer",
     "Statistics",
     "SweepResult",
@@ -148,11 +155,13 @@ __all__ = [
     "compare_accelerators",
     "compare_runs",
     "kernel_cache",
+    "load",
     "mark",
     "preload_cutensor",
     "product",
     "profile",
     "record_activity",
+    "save",
     "simulated_gpu",
     "sweep",
     "table",

@@ -211,6 +211,15 @@ def _known_names(cupy: ModuleType | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_NAMES, *newer)))
 
 
+def accelerators_in_effect() -> dict[str, tuple[str, ...]] | None:
+    """Return what is set now for each kind of function; None if CuPy hasn't been imported."""
+    cupy = sys.modules.get("cupy")
+    try:
+        return _settings(cupy) if cupy else None
+    except AttributeError:  # a CuPy without accelerators, or one that failed to import
+        return None
+
+
 def _settings(cupy: ModuleType) -> dict[str, tuple[str, ...]]:
     names = _numbers(cupy)
     return {

@@ -6,21 +6,21 @@ import datetime
 import functools
 import os
 import platform
+import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import metadata
 from typing import Any
 
 import gpubench
+from gpubench.accelerator import accelerators_in_effect
 from gpubench.devices.base import Device, Platform
-from gpubench.devices.nvml import DeviceState
+from gpubench.devices.nvml import DeviceState, find_sensors
+from gpubench.errors import UnsupportedError
 
-_VARIABLES = (
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_VISIBLE_DEVICES",
-    "CUPY_ACCELERATORS",
-    "CUPY_TF32",
-)
+_VARIABLES = ("CUDA_LAUNCH_BLOCKING", "CUDA_VISIBLE_DEVICES")
+_PREFIX = "CUPY_"
+"""How the names of further variables begin."""
 
 
 def describe_environment(
@@ -45,8 +45,73 @@ def describe_environment(
         JSON values: software versions, host, devices, the variables that change what is
         measured, and the date in UTC (ISO 8601).
     """
+    in_effect = accelerators_in_effect()
     return {
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        **_host(),
+        "platform": used.name,
+        "frameworks": _frameworks(),
+        "accelerators": in_effect and {kind: list(names) for kind, names in in_effect.items()},
+        "cuda": _cuda_versions() if used.name == "cuda" else None,
+        "driver": _driver(devices[0].properties.pci_bus_id) if devices else None,
+        "devices": [_describe_device(device) for device in devices],
+        "device_states": [[_describe_state(s) for s in pair] for pair in states],
+    }
+
+
+def describe_run(
+    started: datetime.datetime, folder: str | os.PathLike[str] = "."
+) -> dict[str, Any]:
+    """Describe where several results come from, apart from the devices, which each result names.
+
+    Parameters
+    ----------
+    started : datetime
+        When the first benchmark was begun; with a time zone.
+    folder : str or path-like
+        A folder of the git repository whose state is to be told.
+
+    Returns
+    -------
+    dict
+        JSON values: software versions, host, variables, the date now and the one of the start in
+        UTC (ISO 8601), and ``git``, see `git_state`.
+    """
+    return {**_host(), "started": _iso(started), "git": git_state(folder)}
+
+
+def git_state(folder: str | os.PathLike[str] = ".") -> dict[str, Any] | None:
+    """Return which commit of a git repository is checked out.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        The repository's, or one within it.
+
+    Returns
+    -------
+    dict or None
+        ``commit``, its full name, and ``dirty``, whether files that git tracks differ from it;
+        None without git, a repository or a commit.
+    """
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if not commit:
+        return None
+    changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+    return {"commit": commit.strip(), "dirty": None if changes is None else bool(changes)}
+
+
+def _git(folder: str | os.PathLike[str], *args: str) -> str | None:
+    command = ["git", "--no-optional-locks", "-C", os.fspath(folder), *args]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace")
+
+
+def _host() -> dict[str, Any]:
+    return {
+        "date": _iso(datetime.datetime.now(datetime.timezone.utc)),
         "gpubench": gpubench.__version__,
         "python": platform.python_version(),
         "numpy": _version("numpy"),
@@ -54,13 +119,16 @@ def describe_environment(
         "system": platform.platform(),
         "cpu": _cpu_name(),
         "n_cpus": os.cpu_count(),
-        "platform": used.name,
-        "frameworks": _frameworks(),
-        "cuda": _cuda_versions() if used.name == "cuda" else None,
-        "devices": [_describe_device(device) for device in devices],
-        "device_states": [[_describe_state(s) for s in pair] for pair in states],
-        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+        "variables": {
+            name: value
+            for name, value in sorted(os.environ.items())
+            if name in _VARIABLES or name.startswith(_PREFIX)
+        },
     }
+
+
+def _iso(date: datetime.datetime) -> str:
+    return date.astimezone(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 @functools.cache
@@ -95,11 +163,21 @@ def _cuda_versions() -> dict[str, int]:
     return {"driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion()}
 
 
+@functools.cache
+def _driver(pci_bus_id: str) -> str | None:
+    """Return the version of the GPU's driver, None if nobody tells."""
+    try:
+        return find_sensors(pci_bus_id).driver()
+    except UnsupportedError:
+        return None
+
+
 def _describe_device(device: Device) -> dict[str, Any]:
     properties = device.properties
     return {
         "id": device.id,
         "name": properties.name,
+        "uuid": properties.uuid,
         "pci_bus_id": properties.pci_bus_id,
         "compute_capability": properties.compute_capability,
         "memory_bytes": properties.memory_bytes,

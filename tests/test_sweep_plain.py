@@ -13,16 +13,10 @@ import pytest
 from example_results import make_result
 
 import gpubench
+from gpubench.plain import Described, canonical, from_plain, plain
 from gpubench.sweeps.cells import cell
 from gpubench.sweeps.measurement import Measurement
-from gpubench.sweeps.plain import (
-    Described,
-    canonical,
-    from_plain,
-    measurement_from_dict,
-    measurement_to_dict,
-    plain,
-)
+from gpubench.sweeps.plain import measurement_from_dict, measurement_to_dict
 
 
 class Color(enum.IntEnum):
@@ -86,7 +80,7 @@ class TestValues:
         [
             (Color.RED, f"{__name__}.Color", "<Color.RED: 1>"),
             (np.float32, "builtins.type", "numpy.float32"),
-            (plain, "builtins.function", "gpubench.sweeps.plain.plain"),
+            (plain, "builtins.function", "gpubench.plain.plain"),
             (Opaque(), f"{__name__}.Opaque", f"<{__name__}.Opaque object>"),
             (Hostile(), f"{__name__}.Hostile", "<Hostile>"),
             (Plainly(), f"{__name__}.Plainly", "Plainly()"),
@@ -136,7 +130,7 @@ class TestValues:
 
     def test_another_process_describes_alike(self):
         code = (
-            "import numpy as np; from gpubench.sweeps.plain import canonical\n"
+            "import numpy as np; from gpubench.plain import canonical\n"
             "print(canonical({'a': np.arange(5000.), 'b': canonical, 'c': object(), 'd': np.int8}))"
         )
         run = [sys.executable, "-c", code]

@@ -3,7 +3,8 @@
 from gpubench.comparison.accelerators import compare_accelerators
 from gpubench.comparison.outcome import ArmOutcome, Comparison
 from gpubench.comparison.paired import compare
-from gpubench.comparison.runs import RunComparison, compare_runs
+from gpubench.comparison.run_comparison import RunComparison
+from gpubench.comparison.runs import compare_runs
 
 __all__ = [
     "ArmOutcome",

@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,15 @@ from gpubench.comparison.judgement import (
     Judgement,
     Resamples,
     judge,
-    resample_apart,
     resample_pairs,
 )
 from gpubench.notes import Note
 from gpubench.render import comparison as render
 from gpubench.result import BenchmarkResult
 from gpubench.stats import FloatArray
+
+if TYPE_CHECKING:
+    from IPython.lib.pretty import RepresentationPrinter
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -152,6 +154,9 @@ class Comparison:
     def __str__(self) -> str:
         return render.text(self)
 
+    def _repr_pretty_(self, printer: RepresentationPrinter, _cycle: bool) -> None:
+        printer.text(str(self))
+
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{name}: {verdict}" for name, verdict in self.verdict.items())
         return f"<Comparison with {self.baseline}: {verdicts}>"
@@ -199,40 +204,35 @@ def _judgement_dict(judgement: Judgement | None) -> dict[str, Any] | None:
 
 
 def judge_arms(
-    arms: Sequence[ArmOutcome], baseline: str, margin: float, seed: int, *, interleaved: bool
+    arms: Sequence[ArmOutcome], baseline: str, margin: float, seed: int
 ) -> tuple[ArmOutcome, ...]:
-    """Judge every arm with a result, each of its times, against the baseline.
+    """Judge every arm with a result, each of its times, against the baseline, block by block.
 
     Parameters
     ----------
     arms : sequence of ArmOutcome
-        All arms, not yet judged.
+        All arms, not yet judged; they ran by turns, so that blocks of the same round are pairs.
     baseline : str
         Name of the one with which the others are compared.
     margin : float
         Relative difference up to which times count as the same.
     seed : int
         Of the bootstrap.
-    interleaved : bool
-        Whether the arms ran by turns, so that blocks of the same round are pairs.
     """
     reference = next(arm for arm in arms if arm.name == baseline)
     judged: dict[str, Mapping[str, Judgement | None]] = {}
     others = [arm for arm in arms if arm is not reference]
-    for clock in ("gpu", "cpu"):
-        theirs = _times(reference, clock, interleaved)
+    for clock in CLOCKS:
         resamples: list[Resamples | None] = []
         for arm in others:
-            rng = np.random.default_rng(seed)
-            mine = _times(arm, clock, interleaved)
-            are_idle = clock == "gpu" and _is_idle(reference) and _is_idle(arm)
-            if mine is None or theirs is None or are_idle:
+            theirs, mine = times_of(reference, arm, clock)
+            if theirs is None or mine is None:
                 resamples.append(None)
-            elif interleaved:
-                n = min(mine.size, theirs.size)
-                resamples.append(resample_pairs(theirs[:n], mine[:n], rng))
-            else:
-                resamples.append(resample_apart(theirs, mine, rng))
+                continue
+            blocks = _block_medians(theirs, reference), _block_medians(mine, arm)
+            n = min(each.size for each in blocks)
+            rng = np.random.default_rng(seed)
+            resamples.append(resample_pairs(blocks[0][:n], blocks[1][:n], rng))
         verdicts = judge(resamples, margin)
         judged[clock] = dict(zip((arm.name for arm in others), verdicts, strict=True))
     return tuple(
@@ -241,22 +241,34 @@ def judge_arms(
     )
 
 
+CLOCKS = ("gpu", "cpu")
+
+
+def times_of(
+    baseline: ArmOutcome, arm: ArmOutcome, clock: str
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return the times by which two arms are compared, each of shape (n,).
+
+    CPU times, or GPU times on the device that took longest in each call. None for an arm that has
+    none, and for both if neither gave the GPU anything to do.
+    """
+    if clock == "gpu" and _is_idle(baseline) and _is_idle(arm):
+        return None, None
+    return _times(baseline, clock), _times(arm, clock)
+
+
 def _is_idle(arm: ArmOutcome) -> bool:
     """Whether the GPU was seen to do nothing, so that its times are the method's floor."""
     codes = {note.code for note in arm.result.notes} if arm.result else set()
     return not codes.isdisjoint({"no-gpu-work", "no-activity"})
 
 
-def _times(arm: ArmOutcome, clock: str, by_block: bool) -> FloatArray | None:
-    """Times that represent an arm, None if it has none on this clock.
-
-    CPU times, or GPU times on the device that took longest in each call, shape (n,); of each
-    block their median, if so wanted, shape (n_blocks,).
-    """
+def _times(arm: ArmOutcome, clock: str) -> FloatArray | None:
     if arm.result is None or (clock == "gpu" and not arm.result.devices):
         return None
-    times = arm.result.cpu_times if clock == "cpu" else arm.result.gpu_times.max(axis=0)
-    if not by_block:
-        return times
+    return arm.result.cpu_times if clock == "cpu" else arm.result.gpu_times.max(axis=0)
+
+
+def _block_medians(times: FloatArray, arm: ArmOutcome) -> FloatArray:
     n_blocks = int(arm.block_ids.max(initial=-1)) + 1
     return np.array([np.median(times[arm.block_ids == block]) for block in range(n_blocks)])

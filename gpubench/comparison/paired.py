@@ -203,7 +203,7 @@ def conclude(
         all_notes.append(notes.fewer_blocks(run.n_rounds, plan.n_blocks))
     return Comparison(
         baseline=baseline,
-        arms=judge_arms(outcomes, baseline, margin, plan.seed, interleaved=True),
+        arms=judge_arms(outcomes, baseline, margin, plan.seed),
         margin=margin,
         seed=plan.seed,
         order=tuple(run.order),

@@ -1,115 +1,60 @@
-"""Two runs of several benchmarks each, joined by name and compared one by one."""
+"""Two runs of several benchmarks each, joined by name and parameters, and compared one by one."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gpubench import arguments
+from gpubench.comparison.conditions import differences, incomparable
 from gpubench.comparison.judgement import MARGIN
-from gpubench.comparison.outcome import Comparison
-from gpubench.comparison.unpaired import compare_unpaired
+from gpubench.comparison.outcome import ArmOutcome
+from gpubench.comparison.run_comparison import NotCompared, RunComparison, ValueChange
+from gpubench.comparison.unpaired import compare_pairs
 from gpubench.errors import ArgumentError
 from gpubench.notes import Note
-from gpubench.reading import mapping
-from gpubench.render.content import visible
 from gpubench.result import BenchmarkResult
+from gpubench.storage import Record, SavedResults, load
+from gpubench.storage.files import shared_environment
+from gpubench.storage.record import as_record
+from gpubench.storage.schema import record_from_dict
 
-Record = BenchmarkResult | Mapping[str, Any]
+One = Record | BenchmarkResult | Mapping[str, Any]
 """One benchmark's result, or that it has none."""
 
-Records = Sequence[Record] | Record | str | os.PathLike[str]
-"""A run: its records, or the path to a JSON file that holds them."""
+Run = SavedResults | Sequence[One] | One | str | os.PathLike[str]
+"""A run: its records, or the path to a file that holds them."""
 
 _Key = tuple[str, int]
-"""A name, and the how many-th record of this name it is, from 1."""
-
-
-@dataclass(frozen=True)
-class NotCompared:
-    """A benchmark of both runs that can't be compared.
-
-    Attributes
-    ----------
-    name : str
-        What was timed.
-    left, right : str
-        What became of it in each run: ``"ok"``, ``"no times"``, or the status that stands there,
-        such as ``"skipped"`` or ``"failed"``.
-    """
-
-    name: str
-    left: str
-    right: str
-
-    def __str__(self) -> str:
-        return f"{visible(self.name)} (left: {visible(self.left)}, right: {visible(self.right)})"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunComparison:
-    """What `compare_runs` found out. Printed, it is all tables, and what has none.
-
-    Attributes
-    ----------
-    names : tuple of str
-        Names of the benchmarks that were compared, in the left run's order.
-    comparisons : tuple of Comparison
-        One for each of `names`; the left run is the baseline.
-    only_left, only_right : tuple of str
-        Names of the benchmarks that the other run doesn't have.
-    not_compared : tuple of NotCompared
-        Benchmarks of both runs of which one has no times, or isn't ok.
-    notes : tuple of Note
-        What a reader should know of the runs.
-    """
-
-    names: tuple[str, ...]
-    comparisons: tuple[Comparison, ...]
-    only_left: tuple[str, ...]
-    only_right: tuple[str, ...]
-    not_compared: tuple[NotCompared, ...]
-    notes: tuple[Note, ...]
-
-    def __str__(self) -> str:
-        compared = zip(self.names, self.comparisons, strict=True)
-        paragraphs = [f"== {visible(name)} ==\n{comparison}" for name, comparison in compared]
-        others = {
-            "not compared": [str(each) for each in self.not_compared],
-            "only on the left": [visible(name) for name in self.only_left],
-            "only on the right": [visible(name) for name in self.only_right],
-        }
-        lines = [f"{what}: {', '.join(names)}" for what, names in others.items() if names]
-        lines += [visible(str(note)) for note in self.notes]
-        n_common = len(self.names) + len(self.not_compared)
-        count = f"compared: {len(self.names)} of the {n_common} benchmarks in both"
-        return "\n\n".join([*paragraphs, "\n".join([count, *lines])])
+"""A record's key, and the how many-th record of this key it is, from 1."""
 
 
 def compare_runs(
-    left: Records, right: Records, *, margin: float = MARGIN, seed: int = 0
+    left: Run, right: Run, *, margin: float = MARGIN, seed: int = 0, mixed: bool = False
 ) -> RunComparison:
     """Compare the benchmarks that two runs have in common, each by itself.
 
-    Benchmarks are joined by name. Where a run has several of one name, the first are compared
-    with each other, then the second as ``name#2``, and so on.
+    Benchmarks are joined by name and parameters. Where a run has several of one name, the first
+    are compared with each other, then the second as ``name#2``, and so on. The verdicts are all
+    right with a probability of 95 %: the more benchmarks, the wider each interval.
 
     Parameters
     ----------
-    left, right : sequence of BenchmarkResult or mapping, or path
+    left, right : SavedResults, sequence of Record, BenchmarkResult or mapping, or path
         What two runs measured; the left one is the baseline. A mapping is what
-        `BenchmarkResult.to_dict` makes, of this release or another. It may carry a ``status``;
-        if that isn't ``"ok"``, or there are no times, it isn't compared. A path leads to a JSON
-        file of such mappings in a list, or of a single one.
+        `BenchmarkResult.to_dict` makes, of this release or another, or a record of a file. A path
+        leads to a file that `load` can read.
     margin : float
         Relative difference up to which times count as the same.
     seed : int
         Of the bootstrap.
+    mixed : bool
+        Whether to compare times of different devices and methods, too.
 
     Returns
     -------
@@ -119,84 +64,113 @@ def compare_runs(
     Raises
     ------
     ArgumentError
-        If the runs have no name in common, or one can't be read.
+        If the runs have no benchmark in common, or one can't be read.
     """
     margin = arguments.finite_number("margin", margin, above=0)
     seed = arguments.whole_number("seed", seed, at_least=0)
-    left_records, right_records = _by_key("left", left), _by_key("right", right)
+    one, other = _saved("left", left), _saved("right", right)
+    left_records, right_records = _by_key(one), _by_key(other)
     common = [key for key in left_records if key in right_records]
     if not common:
         raise ArgumentError(
             "left and right have no benchmark in common: "
             f"left has {_listed(left_records)}; right has {_listed(right_records)}"
         )
-    compared: list[tuple[str, Comparison]] = []
-    not_compared = []
-    for key in common:
-        one, other = left_records[key], right_records[key]
-        if isinstance(one, BenchmarkResult) and isinstance(other, BenchmarkResult):
-            comparison = compare_unpaired(one, other, margin=margin, seed=seed)
-            compared.append((_label(key), comparison))
-        else:
-            not_compared.append(NotCompared(_label(key), _status(one), _status(other)))
+    joined = [_joined(_label(key), left_records[key], right_records[key], mixed) for key in common]
+    pairs = [each for each in joined if isinstance(each, _Pair)]
     return RunComparison(
-        names=tuple(name for name, _ in compared),
-        comparisons=tuple(comparison for _, comparison in compared),
+        names=tuple(pair.name for pair in pairs),
+        comparisons=tuple(
+            compare_pairs([(pair.left, pair.right) for pair in pairs], margin=margin, seed=seed)
+        ),
+        values=tuple(each for each in joined if isinstance(each, ValueChange)),
         only_left=tuple(_label(key) for key in left_records if key not in right_records),
         only_right=tuple(_label(key) for key in right_records if key not in left_records),
-        not_compared=tuple(not_compared),
-        notes=(*_repeated("left", left_records), *_repeated("right", right_records)),
+        not_compared=tuple(each for each in joined if isinstance(each, NotCompared)),
+        differences=differences(one.environment, other.environment),
+        margin=margin,
+        notes=(
+            *_repeated("left", left_records),
+            *_repeated("right", right_records),
+            *_unlike(pairs),
+        ),
     )
 
 
-def _by_key(side: str, records: Records) -> dict[_Key, BenchmarkResult | str]:
-    """Return each record's result, or its status where it has none that can be compared."""
-    if isinstance(records, (str, os.PathLike)):
-        records = _loaded(side, records)
-    if isinstance(records, (BenchmarkResult, Mapping)):
-        records = [records]
-    if not isinstance(records, Sequence) or isinstance(records, str):
-        raise ArgumentError(f"{side} must be a list of results or a path, got {records!r}")
-    counts: Counter[str] = Counter()
-    found: dict[_Key, BenchmarkResult | str] = {}
-    for number, record in enumerate(records):
+def _saved(side: str, run: Run) -> SavedResults:
+    if isinstance(run, SavedResults):
+        return run
+    if isinstance(run, (str, os.PathLike)):
         try:
-            name, outcome = _outcome(record)
+            return load(run)
+        except ArgumentError as error:
+            raise ArgumentError(f"{side} must be a file of results: {error}") from error
+    if isinstance(run, (Record, BenchmarkResult, Mapping)):
+        run = [run]
+    if not isinstance(run, Sequence):
+        raise ArgumentError(f"{side} must be a list of results or a path, got {run!r}")
+    records = []
+    for number, value in enumerate(run):
+        try:
+            is_read = isinstance(value, (Record, BenchmarkResult))
+            records.append(as_record(value) if is_read else record_from_dict(value))  # type: ignore[arg-type]
         except ArgumentError as error:
             raise ArgumentError(f"{side}[{number}]: {error}") from error
-        counts[name] += 1
-        found[name, counts[name]] = outcome
+    return SavedResults(records=tuple(records), environment=shared_environment(records))
+
+
+def _by_key(run: SavedResults) -> dict[_Key, Record]:
+    counts: Counter[str] = Counter()
+    found = {}
+    for record in run.records:
+        counts[record.key] += 1
+        found[record.key, counts[record.key]] = record
     return found
 
 
-def _loaded(side: str, path: str | os.PathLike[str]) -> Any:
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ArgumentError(f"{side} must be a JSON file, {str(path)!r} isn't: {error}") from error
+@dataclass(frozen=True)
+class _Pair:
+    """Two results of one benchmark that are to be compared, and why they had better not be."""
+
+    name: str
+    left: ArmOutcome
+    right: ArmOutcome
+    unlike: str
 
 
-def _outcome(record: Record) -> tuple[str, BenchmarkResult | str]:
-    if isinstance(record, BenchmarkResult):
-        return record.name, record
-    values = mapping("a result", record)
-    if "name" not in values:
-        raise ArgumentError("name is missing")
-    name = arguments.text("name", values["name"])
-    status = arguments.text("status", values.get("status") or "ok")
-    if status != "ok":
-        return name, status
-    times = values.get("cpu_times_s")
-    if times is None or (isinstance(times, Sequence) and not times):
-        return name, "no times"
-    try:
-        return name, BenchmarkResult.from_dict(values)
-    except ArgumentError as error:
-        return name, f"unreadable: {error}"
+def _joined(
+    name: str, left: Record, right: Record, mixed: bool
+) -> _Pair | ValueChange | NotCompared:
+    states = _state(left), _state(right)
+    if states != ("ok", "ok"):
+        return NotCompared(name, *states)
+    if left.result is not None and right.result is not None:
+        unlike = incomparable(left.result, right.result)
+        if unlike and not mixed:
+            return NotCompared(name, *states, unlike)
+        return _Pair(name, _arm(left, left.result), _arm(right, right.result), unlike)
+    if left.value is None or right.value is None:
+        return NotCompared(name, *states, "one has times, the other a value")
+    if left.unit != right.unit:
+        return NotCompared(name, *states, f"different units: {left.unit!r} and {right.unit!r}")
+    return ValueChange(name, left.value, right.value, left.unit)
 
 
-def _status(outcome: BenchmarkResult | str) -> str:
-    return outcome if isinstance(outcome, str) else "ok"
+def _state(record: Record) -> str:
+    """Return ``"ok"`` if there is something to compare, else why there isn't."""
+    if record.status in ("ok", "interrupted") and (record.result or record.value is not None):
+        return "ok"
+    if record.status in ("ok", "unavailable") and record.reason:
+        return record.reason
+    if record.status == "ok":
+        return "no samples" if record.summary else "no times"
+    return f"{record.status}: {record.reason}" if record.reason else record.status
+
+
+def _arm(record: Record, result: BenchmarkResult) -> ArmOutcome:
+    return ArmOutcome(
+        name=result.name, result=result, block_ids=np.array(record.blocks, dtype=np.int64)
+    )
 
 
 def _label(key: _Key) -> str:
@@ -205,7 +179,13 @@ def _label(key: _Key) -> str:
 
 
 def _listed(records: Mapping[_Key, object]) -> str:
-    return ", ".join(repr(_label(key)) for key in records) or "none at all"
+    listed = [repr(_label(key)) for key in records]
+    if len(listed) > _MAX_LISTED:
+        listed[_MAX_LISTED:] = [f"{len(listed) - _MAX_LISTED} more"]
+    return ", ".join(listed) or "none at all"
+
+
+_MAX_LISTED = 10
 
 
 def _repeated(side: str, records: Mapping[_Key, object]) -> Iterator[Note]:
@@ -216,3 +196,13 @@ def _repeated(side: str, records: Mapping[_Key, object]) -> Iterator[Note]:
                 f"{name!r} stands {count} times on the {side}; they were paired in order.",
                 "Give each benchmark a name of its own.",
             )
+
+
+def _unlike(pairs: Sequence[_Pair]) -> Iterator[Note]:
+    for reason, count in Counter(pair.unlike for pair in pairs if pair.unlike).items():
+        yield Note(
+            "mixed",
+            f"{count} benchmarks were taken under conditions whose times differ by themselves: "
+            f"{reason}.",
+            "Don't take what differs here for an effect of the code.",
+        )

@@ -53,6 +53,11 @@ class Sensors:
         version = _ask(self._nvml, "nvmlSystemGetDriverVersion")
         return version.decode() if isinstance(version, bytes) else str(version)
 
+    def uuid(self) -> str:
+        """Identifies the physical device anywhere."""
+        uuid = self._read("nvmlDeviceGetUUID")
+        return uuid.decode() if isinstance(uuid, bytes) else str(uuid)
+
     def sm_clock(self) -> float:
         """Clock of the multiprocessors in hertz."""
         return float(self._read("nvmlDeviceGetClockInfo", self._nvml.NVML_CLOCK_SM)) * 1e6

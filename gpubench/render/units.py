@@ -71,5 +71,12 @@ def format_bytes(size_bytes: int) -> str:
     return f"{size_bytes} B"
 
 
+def format_value(value: float, unit: str) -> str:
+    """Return a value that is no time with its unit, for example ``"10 items"``; bytes as sizes."""
+    if unit == "bytes" and value >= 0 and float(value).is_integer():
+        return format_bytes(int(value))
+    return f"{value:.6g} {unit}".rstrip()
+
+
 def _round(value: float) -> float:
     return float(f"{value:.2e}")

@@ -20,14 +20,10 @@ from typing import Any
 import gpubench
 from gpubench.arguments import text, unique_name
 from gpubench.errors import ArgumentError
+from gpubench.plain import canonical, has_identity
 from gpubench.reading import mapping
 from gpubench.sweeps.measurement import Measurement
-from gpubench.sweeps.plain import (
-    canonical,
-    has_identity,
-    measurement_from_dict,
-    measurement_to_dict,
-)
+from gpubench.sweeps.plain import measurement_from_dict, measurement_to_dict
 
 FORMAT = 1
 """The version of the files; raised when older releases would misread newer ones."""

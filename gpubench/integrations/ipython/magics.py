@@ -133,7 +133,7 @@ def gpu_compare(
     check = all(has_value(shell, text) for text in sources)
     comparison = compare(calls, check=check, **options)
     if not quiet:
-        _display({"text/plain": str(comparison), "text/html": comparison._repr_html_()}, raw=True)
+        _display(comparison)
     return comparison if output else None
 
 
