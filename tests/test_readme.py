@@ -1,41 +1,14 @@
 """README.md: its snippets run, its figures look as they do there, and it names what there is."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from snippets import ROOT, layout, outputs, snippets
 
 import gpubench
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
-SNIPPETS = [
-    (code, shown) for language, code, shown in BLOCK.findall(README) if language == "python"
-]
-
-
-def run(code, folder=ROOT):
-    """Run code in a fresh interpreter that sees no GPU, and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "", "PYTHONUTF8": "1"},
-        cwd=folder,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def layout(text):
-    """The lines' beginnings: words without their figures, which differ from run to run."""
-    lines = [re.sub(r"[-\d.]+", "#", line).split() for line in text.strip().splitlines()]
-    return [line[:3] for line in lines]
+SNIPPETS = snippets(ROOT / "README.md", "python")
 
 
 def test_the_snippets_are_found():
@@ -43,15 +16,15 @@ def test_the_snippets_are_found():
     assert len(SNIPPETS) >= 4
 
 
-@pytest.mark.parametrize(("code", "shown"), SNIPPETS)
-def test_snippets_run_without_a_gpu(code, shown, tmp_path):
-    printed = run(code, tmp_path)
-    if shown:
-        assert layout(printed) == layout(shown)
+@pytest.mark.parametrize("snippet", SNIPPETS, ids=lambda snippet: snippet.place)
+def test_snippets_run_without_a_gpu(snippet, tmp_path):
+    (printed,) = outputs([snippet], tmp_path)
+    if snippet.shown:
+        assert layout(printed) == layout(snippet.shown)
 
 
 def test_the_names_that_it_mentions_exist():
-    code = "\n".join(code for code, _ in SNIPPETS)
+    code = "\n".join(snippet.code for snippet in SNIPPETS)
     imported = re.findall(r"^from gpubench import (.+)$", code, re.MULTILINE)
     names = {name for line in imported for name in line.split(", ")}
     assert names | set(re.findall(r"\bgpubench\.(\w+)", README)) <= set(gpubench.__all__)
