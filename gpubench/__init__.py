@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from gpubench.startup import ColdStart, cold_start
     from gpubench.stats import Statistics
     from gpubench.storage import Record, SavedResults, load, save
+    from gpubench.suites.run import run_suite
     from gpubench.sweeps.collectors import collect
     from gpubench.sweeps.configurations import product
     from gpubench.sweeps.decorator import sweep
@@ -105,6 +106,7 @@ _HOMES = {
     "product": "sweeps.configurations",
     "profile": "ranges",
     "record_activity": "activity.recorder",
+    "run_suite": "suites.run",
     "save": "storage",
     "simulated_gpu": "devices.simulated",
     "sweep": "sweeps.decorator",
@@ -161,6 +163,7 @@ __all__ = [
     "product",
     "profile",
     "record_activity",
+    "run_suite",
     "save",
     "simulated_gpu",
     "sweep",

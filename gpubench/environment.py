@@ -47,7 +47,7 @@ def describe_environment(
     """
     in_effect = accelerators_in_effect()
     return {
-        **_host(),
+        **describe_host(),
         "platform": used.name,
         "frameworks": _frameworks(),
         "accelerators": in_effect and {kind: list(names) for kind, names in in_effect.items()},
@@ -61,7 +61,7 @@ def describe_environment(
 def describe_run(
     started: datetime.datetime, folder: str | os.PathLike[str] = "."
 ) -> dict[str, Any]:
-    """Describe where several results come from, apart from the devices, which each result names.
+    """Describe what several results have in common, apart from the machine they come from.
 
     Parameters
     ----------
@@ -73,10 +73,9 @@ def describe_run(
     Returns
     -------
     dict
-        JSON values: software versions, host, variables, the date now and the one of the start in
-        UTC (ISO 8601), and ``git``, see `git_state`.
+        JSON values: ``started``, the date in UTC (ISO 8601), and ``git``, see `git_state`.
     """
-    return {**_host(), "started": _iso(started), "git": git_state(folder)}
+    return {"started": _iso(started), "git": git_state(folder)}
 
 
 def git_state(folder: str | os.PathLike[str] = ".") -> dict[str, Any] | None:
@@ -109,7 +108,8 @@ def _git(folder: str | os.PathLike[str], *args: str) -> str | None:
     return done.stdout.decode(errors="replace")
 
 
-def _host() -> dict[str, Any]:
+def describe_host() -> dict[str, Any]:
+    """Describe this machine and its software, as plain JSON values, without its devices."""
     return {
         "date": _iso(datetime.datetime.now(datetime.timezone.utc)),
         "gpubench": gpubench.__version__,

@@ -181,6 +181,16 @@ def methods_differ(methods: Mapping[str, str]) -> Note:
     )
 
 
+def rounds_differ(methods: Sequence[str]) -> Note:
+    """Rounds of a suite didn't time a benchmark alike."""
+    return Note(
+        "rounds-differ",
+        f"The rounds were timed by different methods ({', '.join(methods)}), whose times differ by "
+        "themselves.",
+        "Look at the other notes for why, or give the benchmark gpu_method = 'events'.",
+    )
+
+
 def fewer_blocks(n_done: int, n_wanted: int) -> Note:
     """A comparison's time was over before all its blocks were done."""
     return Note(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from gpubench.cli.output import add_json, colour, print_json
 
 if TYPE_CHECKING:
     from gpubench.storage import Record
+    from gpubench.suites.schedule import Scheduler
 
 HELP = "run a folder of benchmarks in asv's style"
 
@@ -37,6 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on from FILE, without repeating what is ok there"
     )
+    parser.add_argument(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="run on the workers of the Dask cluster with this scheduler, one at a time on each GPU",
+    )
     add_json(parser)
 
 
@@ -55,7 +62,9 @@ def execute(options: argparse.Namespace) -> int:
 
     def show(record: Record) -> None:
         if not options.json:
-            tqdm.write(_line(record))  # above the bar, if there is one
+            # Above the bar, if there is one; Ctrl-C while tqdm takes its lock would break it.
+            tqdm.write(_line(record), nolock=True)
+            sys.stdout.flush()
 
     params: dict[str, list[str]] = {}
     for name, value in options.param:
@@ -67,6 +76,7 @@ def execute(options: argparse.Namespace) -> int:
         save=options.save,
         resume=options.resume,
         quick=options.quick,
+        scheduler=_scheduler(options.scheduler),
         on_record=show,
     )
     statuses = [record.status for record in saved.records]
@@ -78,6 +88,14 @@ def execute(options: argparse.Namespace) -> int:
     if "interrupted" in statuses:
         return 130
     return 1 if "failed" in statuses else 0
+
+
+def _scheduler(address: str | None) -> Scheduler | None:
+    if address is None:
+        return None
+    from gpubench.integrations.dask.suites import DaskScheduler
+
+    return DaskScheduler(address)
 
 
 def _name_and_value(text: str) -> tuple[str, str]:

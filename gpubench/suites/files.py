@@ -1,0 +1,72 @@
+"""The files of a suite, as asv finds them: modules of a folder and of its subpackages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpubench.errors import ArgumentError
+from gpubench.suites.case import SuiteFile
+
+_BENCHMARK = re.compile(
+    r"(?<![\w.])((gpu)?time|timeraw|track|(peak)?mem)_"
+    r"|(?<![\w.])((Gpu)?Time|Timeraw|Track|(Peak)?Mem)[A-Z_]"
+)
+
+_MAIN = re.compile(r"^if __name__ ==", re.MULTILINE)
+
+
+def suite_files(path: str | os.PathLike[str]) -> list[SuiteFile]:
+    """Return the files of a suite.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A folder, or one file of it.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither, or there is no Python file.
+    """
+    target = Path(os.path.abspath(path))
+    if target.is_file() and target.suffix == ".py":
+        module = "" if target.stem == "__init__" else target.stem
+        return [SuiteFile(str(target.parent), module, str(target))]
+    if not target.is_dir():
+        raise ArgumentError(
+            f"path={os.fspath(path)!r} is neither a folder of benchmarks nor a Python file"
+        )
+    files = list(_modules(target, target, ""))
+    if not files:
+        raise ArgumentError(f"path={os.fspath(path)!r}: there is no Python file in that folder")
+    return files
+
+
+def _modules(root: Path, folder: Path, package: str) -> Iterator[SuiteFile]:
+    for path in sorted(folder.iterdir()):
+        if path.name == "__init__.py":
+            yield SuiteFile(str(root), package.rstrip("."), str(path))
+        elif path.suffix == ".py" and "." not in path.stem:
+            yield SuiteFile(str(root), package + path.stem, str(path))
+        elif "." not in path.name and (path / "__init__.py").is_file():
+            yield from _modules(root, path, f"{package}{path.name}.")
+
+
+def names_benchmarks(file: SuiteFile) -> bool:
+    """Whether a name of a benchmark stands in the file.
+
+    If none does, it may still inherit some; but then it doesn't matter if it can't be imported.
+    """
+    return _BENCHMARK.search(_text(file)) is not None
+
+
+def is_program(file: SuiteFile) -> bool:
+    """Whether the file is a script beside the benchmarks, which there is no need to import."""
+    return _MAIN.search(_text(file)) is not None and not names_benchmarks(file)
+
+
+def _text(file: SuiteFile) -> str:
+    return Path(file.path).read_text(encoding="utf-8", errors="replace")
