@@ -147,7 +147,7 @@ def _beaten(rows):
         off = {t: abs(bias(r)) for t, r in row["readings"].items() if bias(r) is not None}
         best = min(off, key=off.get)
         ours = min(off[tool] for tool in OURS if tool in off)
-        if ours > off[best] + TIE:
+        if ours > off[best] + TIE + row["readings"][best]["truth_error"]:
             yield f"{row['work']} ({best} {1e6 * off[best]:.2f} us, gpubench {1e6 * ours:.2f} us)"
 
 
@@ -226,8 +226,9 @@ def _truth(row):
 def _machine(environment):
     gpu = ", ".join(device["name"] for device in environment["devices"]) or "no GPU"
     frameworks = ", ".join(f"{k} {v}" for k, v in environment["frameworks"].items())
+    major, minor = divmod(environment["cuda"]["driver"] // 10, 100)
     return (
-        f"{gpu}; CUDA driver {environment['cuda']['driver']}; {frameworks}; Python "
+        f"{gpu}; CUDA driver {major}.{minor}; {frameworks}; Python "
         f"{environment['python']}; {environment['cpu']}; gpubench {environment['gpubench']}; "
         f"{environment['date'][:10]}. Written by `python benchmarks/accuracy.py`."
     )

@@ -8,7 +8,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -76,6 +76,18 @@ def describe_run(
         JSON values: ``started``, the date in UTC (ISO 8601), and ``git``, see `git_state`.
     """
     return {"started": _iso(started), "git": git_state(folder)}
+
+
+def shared(environments: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what all environments say alike."""
+    if not environments:
+        return {}
+    first, *others = environments
+    return {
+        key: value
+        for key, value in first.items()
+        if all(key in other and other[key] == value for other in others)
+    }
 
 
 def git_state(folder: str | os.PathLike[str] = ".") -> dict[str, Any] | None:

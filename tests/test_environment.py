@@ -214,11 +214,7 @@ class TestGit:
         assert git_state(".") is None
 
 
-def test_a_run_has_a_start_and_an_end(tmp_path):
+def test_a_run_has_a_start(tmp_path):
     zone = datetime.timezone(datetime.timedelta(hours=1))
     described = describe_run(datetime.datetime(2026, 1, 1, 1, tzinfo=zone), tmp_path)
-    assert described["started"] == "2026-01-01T00:00:00+00:00"
-    assert described["date"] > described["started"]
-    assert described["git"] is None
-    assert described["host"] == platform.node()
-    assert json.loads(json.dumps(described, allow_nan=False)) == described
+    assert described == {"started": "2026-01-01T00:00:00+00:00", "git": None}

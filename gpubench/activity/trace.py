@@ -9,11 +9,12 @@ from gpubench.activity import archive, diagnosis, frame
 from gpubench.activity.diagnosis import Diagnosis
 from gpubench.activity.recording import Recording
 from gpubench.errors import UnsupportedError
-from gpubench.render import activity, chrome, timeline
+from gpubench.render import activity, chrome, lanes, timeline
 
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.lib.pretty import RepresentationPrinter
+    from matplotlib.figure import Figure
 
 
 class Trace:
@@ -142,3 +143,29 @@ class Trace:
     def timeline_html(self, path: str | PathLike[str]) -> None:
         """Write a page that shows the timeline in any browser, with nothing else to fetch."""
         timeline.write(self.recording, path)
+
+    def plot(self, begin: float = 0.0, end: float | None = None) -> Figure:
+        """Draw the timeline: the host's threads above the devices' streams.
+
+        Each thread has a lane for each depth of its ranges, and one for its calls, of those that
+        lie in another the outer. A line leads from each call to what it launched, if there are
+        60 at most.
+
+        Parameters
+        ----------
+        begin, end : float, optional
+            What to show, in seconds from the beginning of the trace; by default all of it.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            To be shown by a notebook, or written by its ``savefig``.
+
+        Raises
+        ------
+        ArgumentError
+            If `end` isn't after `begin`.
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return lanes.figure(self.recording, begin, end)

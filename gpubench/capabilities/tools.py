@@ -76,8 +76,12 @@ def nvtx_capability() -> Capability:
 
 def extra_capabilities() -> Iterator[Capability]:
     """Yield gpubench's extras, by whether what they name is installed."""
+    try:
+        requirements = metadata.requires("gpubench") or ()
+    except metadata.PackageNotFoundError:  # it is imported from its folder
+        return
     packages: dict[str, list[str]] = {}
-    for requirement in metadata.requires("gpubench") or ():
+    for requirement in requirements:
         needed_by = re.search(r"""extra == ["']([\w-]+)["']""", requirement)
         package = re.match(r"[\w.-]+", requirement)
         if needed_by and package and needed_by[1] not in _COVERED:

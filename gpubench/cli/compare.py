@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import math
 
+from gpubench.cli.margin import add_margin
 from gpubench.cli.output import add_json, print_json
 from gpubench.errors import ArgumentError
 
@@ -21,13 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="end with status 1 if it is established that a benchmark got slower; "
         "an unclear one doesn't count",
     )
-    parser.add_argument(
-        "--margin",
-        type=_margin,
-        default=0.01,
-        metavar="SHARE",
-        help="up to which times count as the same, such as 2%% or 0.02 (default: 1%%)",
-    )
+    add_margin(parser)
     parser.add_argument(
         "--mixed",
         action="store_true",
@@ -62,14 +56,3 @@ def execute(options: argparse.Namespace) -> int:
             f"both {options.left!r} and {options.right!r} has times in both that can be"
         )
     return 1 if options.fail_on and run.counts[options.fail_on] else 0
-
-
-def _margin(text: str) -> float:
-    number, percent, rest = text.strip().partition("%")
-    try:
-        margin = float(number) / (100 if percent else 1)
-    except ValueError:
-        margin = math.nan
-    if rest or not (math.isfinite(margin) and margin > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no share above zero, such as 1% or 0.01")
-    return margin

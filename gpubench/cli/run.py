@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gpubench.cli.output import add_json, colour, print_json
@@ -42,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scheduler",
         metavar="ADDRESS",
-        help="run on the workers of the Dask cluster with this scheduler, one at a time on each GPU",
+        help="run on the workers of this Dask scheduler, one benchmark at a time on each GPU",
     )
     add_json(parser)
 
@@ -69,16 +71,17 @@ def execute(options: argparse.Namespace) -> int:
     params: dict[str, list[str]] = {}
     for name, value in options.param:
         params.setdefault(name, []).append(value)
-    saved = run_suite(
-        options.path,
-        only=options.bench,
-        params=params,
-        save=options.save,
-        resume=options.resume,
-        quick=options.quick,
-        scheduler=_scheduler(options.scheduler),
-        on_record=show,
-    )
+    with _scheduler(options.scheduler) as scheduler:
+        saved = run_suite(
+            options.path,
+            only=options.bench,
+            params=params,
+            save=options.save,
+            resume=options.resume,
+            quick=options.quick,
+            scheduler=scheduler,
+            on_record=show,
+        )
     statuses = [record.status for record in saved.records]
     if options.json:
         print_json(file_to_dict(saved.records, saved.environment))
@@ -90,12 +93,17 @@ def execute(options: argparse.Namespace) -> int:
     return 1 if "failed" in statuses else 0
 
 
-def _scheduler(address: str | None) -> Scheduler | None:
+@contextmanager
+def _scheduler(address: str | None) -> Iterator[Scheduler | None]:
+    """Yield who runs the suite; None for this machine."""
     if address is None:
-        return None
+        yield None
+        return
+    from gpubench.integrations.dask.cluster import connect
     from gpubench.integrations.dask.suites import DaskScheduler
 
-    return DaskScheduler(address)
+    with connect(address) as client:
+        yield DaskScheduler(client)
 
 
 def _name_and_value(text: str) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpubench.render.canvas import COLORS, DARK
 from gpubench.render.points import Point
 from gpubench.render.scales import Scales, label
 from gpubench.render.sweep import number
@@ -17,13 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.colors import Normalize
     from matplotlib.image import AxesImage
 
-_COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Told apart by the colour-blind: Okabe and Ito, "Color Universal Design", 2008, but its yellow,
-which is too pale for lines."""
-
 _MARKERS = "os^DvPX"
 _DASHES = ("-", "--", ":", "-.")
-_DARK = "#333333"
 
 _COLOR_MAP, _MIDDLE = "cividis", 0.5
 """Told apart by the colour-blind too; as bright as it is high, and dark below the middle."""
@@ -44,9 +40,9 @@ def lines(axes: Axes, points: Sequence[Point], scales: Scales) -> None:
             [point.value for point in mine],
             yerr=_errors(mine),
             label=label(hue),
-            color=_COLORS[index % len(_COLORS)],
+            color=COLORS[index % len(COLORS)],
             marker=_MARKERS[index % len(_MARKERS)],
-            linestyle=_DASHES[index // len(_COLORS) % len(_DASHES)],
+            linestyle=_DASHES[index // len(COLORS) % len(_DASHES)],
             markersize=5,
             linewidth=1.6,
             elinewidth=1.2,
@@ -66,9 +62,9 @@ def bars(axes: Axes, points: Sequence[Point], scales: Scales) -> None:
             width=0.92 * width,
             yerr=_errors(mine),
             label=label(hue),
-            color=_COLORS[index % len(_COLORS)],
-            hatch="/" * (index // len(_COLORS)),
-            error_kw={"ecolor": _DARK, "elinewidth": 1.2, "capsize": min(4.0, 15 * width)},
+            color=COLORS[index % len(COLORS)],
+            hatch="/" * (index // len(COLORS)),
+            error_kw={"ecolor": DARK, "elinewidth": 1.2, "capsize": min(4.0, 15 * width)},
         )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from gpubench.arguments import one_of
-from gpubench.errors import ArgumentError, MissingExtraError
+from gpubench.errors import ArgumentError
 from gpubench.render import marks
+from gpubench.render.canvas import GREY, PALE, empty_figure
 from gpubench.render.points import Points, points_of
 from gpubench.render.scales import Scales, label, scales_of, set_x, set_y
 from gpubench.sweeps.cells import Cell
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from gpubench.sweeps.outcome import SweepResult
 
 KINDS = ("line", "bar", "heatmap")
-
-_GREY, _PALE = "#6e6e6e", "#dddddd"
 
 _MARGIN, _AXIS = 1.4, 1.0
 """Inches for the legend, and for the y axis."""
@@ -85,22 +84,15 @@ def figure(
         axes.label_outer()
     caption = "medians" if kind == "heatmap" and not _has_room(scales) else shown.caption
     picture.suptitle(label(result.name), x=0.01, ha="left", fontweight="bold")
-    picture.supxlabel(label(caption), x=0.99, ha="right", fontsize="small", color=_GREY)
+    picture.supxlabel(label(caption), x=0.99, ha="right", fontsize="small", color=GREY)
     return picture
 
 
 def _empty(width: float, height: float, scales: Scales, kind: str) -> Figure:
     """Return a figure with room for a legend where one is needed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("plot()", "matplotlib", "plot") from error
     if kind == "heatmap" or len(scales.hues) > 1:
         width += _MARGIN
-    picture = Figure(figsize=(width, height), dpi=150, layout="constrained")
-    FigureCanvasAgg(picture)
-    return picture
+    return empty_figure(width, height)
 
 
 def _panel_size(scales: Scales, kind: str) -> tuple[float, float]:
@@ -146,10 +138,10 @@ def _charts(
     for place, axes in panels.items():
         draw(axes, shown.at(*place), scales)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="y", color=_PALE, linewidth=0.8)
+        axes.grid(axis="y", color=PALE, linewidth=0.8)
         axes.set_axisbelow(True)
         if shown.baseline:
-            axes.axhline(1, color=_GREY, linewidth=1, zorder=1)
+            axes.axhline(1, color=GREY, linewidth=1, zorder=1)
         if not scales.log_y and _begins_at_zero(shown, kind):
             axes.set_ylim(bottom=0)
         set_y(axes, scales)

@@ -13,20 +13,21 @@ IDLE_AFTER = 0.2
 
 
 class Clock:
-    """A clock that falls while the device is idle and rises evenly once it has work.
+    """A clock that falls while the device is idle and rises evenly with its work.
 
     Parameters
     ----------
     full : float
         Where it rises to, relative to the clock for which kernels' durations are given.
     ramp_time : float
-        Seconds from an idle device's clock to the full one; with 0 the clock never falls.
+        Seconds of work from an idle device's clock to the full one; with 0 it never falls.
     """
 
     def __init__(self, full: float, ramp_time: float) -> None:
         self._full = full
         self._ramp_time = ramp_time
-        self._busy_since = self._busy_until = -math.inf
+        self._worked = 0.0  # seconds since the device was idle
+        self._busy_until = -math.inf
         self._lock = threading.Lock()  # each stream has a thread of its own
 
     def duration(self, seconds: float, start: float) -> float:
@@ -36,13 +37,14 @@ class Clock:
         """
         with self._lock:
             if start - self._busy_until > IDLE_AFTER:
-                self._busy_since = start
-            duration = seconds / self._speed(start)
+                self._worked = 0.0
+            duration = seconds / self._speed()
+            self._worked += duration
             self._busy_until = max(self._busy_until, start + duration)
         return duration
 
-    def _speed(self, now: float) -> float:
+    def _speed(self) -> float:
         if not self._ramp_time:
             return self._full
-        risen = min(1.0, max(0.0, now - self._busy_since) / self._ramp_time)
+        risen = min(1.0, self._worked / self._ramp_time)
         return self._full * (IDLE_CLOCK + (1 - IDLE_CLOCK) * risen)

@@ -49,8 +49,8 @@ class SimulatedGpu:
         Clock of a busy device, relative to the one for which kernels' durations are given: with
         0.5 they take twice as long.
     ramp_time : float
-        Seconds in which the clock rises to that once an idle device is given work; with 0 it
-        never falls. A device is idle after 0.2 s without work.
+        Seconds of work in which the clock of an idle device rises to that; with 0 it never
+        falls. A device is idle after 0.2 s without work.
     compile_time : float
         Seconds that the host spends on the first launch of each kernel, by its name.
     queue_depth : int
