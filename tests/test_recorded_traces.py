@@ -96,11 +96,15 @@ def test_copies():
     trace = recorded("copies")
     assert codes(trace) == ["pageable-copies", "synchronizing-copies"]
     assert launched_in(trace, "pinned") == ["memcpy HtoD", "memset"] * 5
-    assert launched_in(trace, "pageable") == [
-        "memcpy HtoD",
-        "cupy_sqrt__float32_float32",
-        "memcpy DtoH",
-    ] * 5
+    assert (
+        launched_in(trace, "pageable")
+        == [
+            "memcpy HtoD",
+            "cupy_sqrt__float32_float32",
+            "memcpy DtoH",
+        ]
+        * 5
+    )
     assert trace.recording.of_kind("memcpy")["bytes"].tolist() == [16_000_000] * 15
 
 
