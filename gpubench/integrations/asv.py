@@ -171,8 +171,8 @@ def _probe(python: str, folder: Path, variables: Mapping[str, str]) -> dict[str,
             )
             found: dict[str, Any] = json.loads(answer.read_text(encoding="utf-8"))
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            crashed = isinstance(error, subprocess.CalledProcessError)
-            said = ((crashed and error.stderr.strip()) or str(error)).splitlines()[-1]
+            words = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+            said = (words.strip() or str(error)).splitlines()[-1]
             mend = shlex.join([python, "-c", f"import {PLUGIN}.benchmarks.gputime"])
             return Check("python", False, f"{python} gives no answer: {said}", mend)
     return found
