@@ -19,6 +19,8 @@ def gpu():
 @pytest.fixture
 def no_cupy(monkeypatch):
     """A machine without CuPy."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cupyx"]:
+        monkeypatch.delitem(sys.modules, name)  # imports CuPy as it is looked at
     monkeypatch.setitem(sys.modules, "cupy", None)
 
 

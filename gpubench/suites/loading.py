@@ -56,6 +56,7 @@ def _package(root: Path) -> ModuleType:
     loader = SourceFileLoader(name, str(init)) if init.is_file() else None
     spec = ModuleSpec(name, loader, origin=str(init), is_package=True)
     spec.submodule_search_locations = [str(root)]
+    spec.has_location = loader is not None  # so that it has a __file__
     package = module_from_spec(spec)
     sys.modules[name] = package
     if loader is not None:
