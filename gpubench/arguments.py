@@ -6,12 +6,21 @@ import functools
 import inspect
 import math
 import operator
+import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 
 from gpubench.errors import ArgumentError
+
+_SHOWN_LENGTH = 100
+
+
+def shown(value: object) -> str:
+    """Return `value` as a message shows it: its repr in one line, the end left out if long."""
+    line = re.sub(r"\s*\n\s*", " ", repr(value))
+    return line if len(line) <= _SHOWN_LENGTH else f"{line[: _SHOWN_LENGTH - 1]}…"
 
 
 def whole_number(name: str, value: SupportsIndex, *, at_least: int) -> int:
@@ -21,9 +30,9 @@ def whole_number(name: str, value: SupportsIndex, *, at_least: int) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise ArgumentError(f"{name} must be an integer, got {value!r}") from None
+        raise ArgumentError(f"{name} must be an integer, got {shown(value)}") from None
     if number < at_least:
-        raise ArgumentError(f"{name} must be at least {at_least}, got {value!r}")
+        raise ArgumentError(f"{name} must be at least {at_least}, got {shown(value)}")
     return number
 
 
@@ -33,9 +42,9 @@ def finite_number(
     """Return `value` as a finite float within the bounds."""
     number = real_number(name, value, at_least=at_least)
     if math.isinf(number):
-        raise ArgumentError(f"{name} must be finite, got {value!r}")
+        raise ArgumentError(f"{name} must be finite, got {shown(value)}")
     if above is not None and number <= above:
-        raise ArgumentError(f"{name} must be above {above}, got {value!r}")
+        raise ArgumentError(f"{name} must be above {above}, got {shown(value)}")
     return number
 
 
@@ -46,20 +55,34 @@ def real_number(name: str, value: SupportsFloat, *, at_least: float | None = Non
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):
-        raise ArgumentError(f"{name} must be a number, got {value!r}") from None
+        raise ArgumentError(f"{name} must be a number, got {shown(value)}") from None
     except OverflowError:
         raise ArgumentError(f"{name} is too large for a float") from None
     if math.isnan(number):
         raise ArgumentError(f"{name} must be a number, got NaN")
     if at_least is not None and number < at_least:
-        raise ArgumentError(f"{name} must be at least {at_least}, got {value!r}")
+        raise ArgumentError(f"{name} must be at least {at_least}, got {shown(value)}")
     return number
 
 
-def text(name: str, value: str) -> str:
+def share(name: str, value: str) -> float:
+    """Return the number above zero that a text such as ``"5%"`` or ``"0.05"`` stands for."""
+    number, percent, rest = value.strip().partition("%")
+    try:
+        if rest:
+            raise ValueError
+        parsed = float(number) / (100 if percent else 1)
+    except ValueError:
+        raise ArgumentError(
+            f"{name} must be a number such as 5% or 0.05, got {shown(value)}"
+        ) from None
+    return finite_number(name, parsed, above=0)
+
+
+def text(name: str, value: object) -> str:
     """Return `value` if it is a string."""
     if not isinstance(value, str):
-        raise ArgumentError(f"{name} must be a string, got {value!r}")
+        raise ArgumentError(f"{name} must be a string, got {shown(value)}")
     return value
 
 
@@ -67,7 +90,7 @@ def one_of(name: str, value: str, choices: Sequence[str]) -> str:
     """Return `value` if it is among the choices."""
     if value not in choices:
         listed = ", ".join(map(repr, choices))
-        raise ArgumentError(f"{name} must be one of {listed}; got {value!r}")
+        raise ArgumentError(f"{name} must be one of {listed}; got {shown(value)}")
     return value
 
 
@@ -104,7 +127,10 @@ def synchronous(name: str, func: Callable[..., object]) -> Callable[..., object]
         message says what to pass instead.
     """
     if not callable(func):
-        raise ArgumentError(f"{name} must be callable, got {func!r}")
+        raise ArgumentError(
+            f"{name} must be callable, got {shown(func)}; "
+            "did you mean f or lambda: f(x), instead of f(x)?"
+        )
     inner: Any = func
     while isinstance(inner, functools.partial):
         inner = inner.func
@@ -168,7 +194,7 @@ def device_ids(devices: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if devices is None:
         return None
     if isinstance(devices, (str, bytes, Mapping)):
-        raise ArgumentError(f"devices must be an int or a sequence of ints, got {devices!r}")
+        raise ArgumentError(f"devices must be an int or a sequence of ints, got {shown(devices)}")
     try:
         items = list(devices)  # type: ignore[arg-type]
     except TypeError:
@@ -177,5 +203,5 @@ def device_ids(devices: int | Sequence[int] | None) -> tuple[int, ...] | None:
     if not ids:
         raise ArgumentError("devices must name at least one device, got none")
     if len(set(ids)) < len(ids):
-        raise ArgumentError(f"devices must not repeat a device, got {devices!r}")
+        raise ArgumentError(f"devices must not repeat a device, got {shown(devices)}")
     return ids

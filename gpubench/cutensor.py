@@ -13,6 +13,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from gpubench.errors import first_line
+
 _LIBRARIES = ("cutensor", "cutensorMg")
 _TOO_LATE = "CuPy was imported before gpubench could load cuTENSOR"
 
@@ -49,7 +51,7 @@ def _load(libraries: Sequence[str]) -> str:
         for library in libraries:
             pathfinder.load_nvidia_dynamic_lib(library)
     except Exception as error:  # noqa: BLE001  # whatever it is, CuPy has to do without
-        return _first_line(error)
+        return first_line(error)
     return ""
 
 
@@ -64,7 +66,7 @@ def cutensor_problem(cupy: ModuleType) -> str:
     try:
         importlib.import_module("cupy_backends.cuda.libs.cutensor")
     except ImportError as error:
-        problem = _first_line(error)
+        problem = first_line(error)
     else:
         if held is cupy:
             return ""
@@ -74,7 +76,3 @@ def cutensor_problem(cupy: ModuleType) -> str:
     if preload_cutensor() == _TOO_LATE:
         remedy += " if it is missing, and call gpubench.preload_cutensor() before CuPy is imported"
     return f"{problem}; {remedy}"
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

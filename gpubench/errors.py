@@ -25,3 +25,9 @@ class MissingExtraError(GpubenchError, ImportError):
             f"{purpose} needs the package {package!r}, which is not installed: "
             f'pip install "gpubench[{extra}]"'
         )
+
+
+def first_line(text: object) -> str:
+    """Return the first line with anything in it; of an exception, its name if it says nothing."""
+    lines = str(text).strip().splitlines()
+    return lines[0].strip() if lines else type(text).__name__

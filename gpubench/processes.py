@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 from gpubench.errors import ArgumentError, GpubenchError, MissingExtraError
 
 _N_LAST_WORDS = 20  # lines
+_MAX_LINE = 500  # characters
 
 
 def pickled(purpose: str, name: str, call: object) -> bytes:
@@ -96,5 +97,5 @@ def obituary(status: int, output: str) -> str:
     died = f"died of {signals.get(-status, f'signal {-status}')}"
     how = died if status < 0 else f"exited with status {status}"
     lines = output.rstrip().splitlines()[-_N_LAST_WORDS:]
-    words = "".join(f"\n  {line}" for line in lines) or " none"
+    words = "".join(f"\n  {line[:_MAX_LINE]}" for line in lines) or " none"
     return f"the fresh process {how} before the measurement was done; its last words:{words}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arguments import finite_number, text, whole_number
+from gpubench.arguments import finite_number, shown, text, whole_number
 from gpubench.compilation import Compilation
 from gpubench.errors import ArgumentError
 from gpubench.kernel_time import KernelTime
@@ -70,7 +70,7 @@ def _rows(known: Mapping[str, Any], key: str, n: int) -> FloatArray:
 def mapping(key: str, value: Any) -> Mapping[str, Any]:
     """Return `value` if it is a mapping."""
     if not isinstance(value, Mapping):
-        raise ArgumentError(f"{key} must be a mapping, got {value!r}")
+        raise ArgumentError(f"{key} must be a mapping, got {shown(value)}")
     return value
 
 
@@ -80,7 +80,7 @@ def values_of(known: Mapping[str, Any], key: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, (list, tuple)):
-        raise ArgumentError(f"{key} must be a list, got {value!r}")
+        raise ArgumentError(f"{key} must be a list, got {shown(value)}")
     return list(value)
 
 

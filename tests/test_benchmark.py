@@ -62,6 +62,16 @@ class TestFunc:
         with pytest.raises(gpubench.ArgumentError, match="func must be callable"):
             benchmark(func)
 
+    def test_a_call_in_place_of_the_function_is_told_in_one_short_line(self):
+        called = np.ones((50, 50))
+        with pytest.raises(gpubench.ArgumentError) as caught:
+            benchmark(called)
+        message = str(caught.value)
+        assert message.startswith("func must be callable, got array([[1., 1., 1.")
+        assert message.endswith("…; did you mean f or lambda: f(x), instead of f(x)?")
+        assert "\n" not in message
+        assert len(message) < 200
+
     def test_callables_whose_call_only_builds_something_are_refused(self):
         async def coroutine():
             await asyncio.sleep(0.05)

@@ -171,6 +171,18 @@ class TestCupy:
             'pip uninstall -y cupy-cuda12x cupy-cuda13x && pip install "gpubench[cuda13]"'
         )
 
+    def test_what_is_installed_is_mended_rather_than_another_put_beside_it(self, machine):
+        for cuda, package, extra in (
+            (13000, "cupy-cuda12x", 12),
+            (13000, "cupy-cuda13x", 13),
+            (13000, "cupy", 13),
+            (12080, "cupy-cuda13x", 12),
+        ):
+            found = machine(Library(cuda), [package])
+            assert framework.install_command(found) == f'pip install "gpubench[cuda{extra}]"'
+        machine(None, ["cupy-cuda13x"])
+        assert framework.install_command(None) == 'pip install "gpubench[cuda13]"'
+
     @pytest.mark.parametrize("cuda", [12080, 13000])
     def test_one_for_this_driver_or_an_older_one(self, cuda, machine, fake_cuda):
         found = framework.cupy_capability(machine(Library(cuda), ["cupy-cuda12x"]))
@@ -195,7 +207,8 @@ class TestCompiler:
     def cupy(self, fake_cuda):
         return sys.modules["cupy"]
 
-    def test_its_library(self, cupy):
+    def test_its_library(self, cupy, machine):
+        machine()
         cupy.cuda.nvrtc = SimpleNamespace(getVersion=lambda: (12, 9))
         assert framework.compiler_capability(None) == Capability("NVRTC", True, "12.9")
 
@@ -208,7 +221,8 @@ class TestCompiler:
         assert found.remedy == 'pip install "gpubench[cuda12]"'
 
     @pytest.mark.parametrize("before", [None, "0"])
-    def test_its_headers(self, before, cupy, monkeypatch):
+    def test_its_headers(self, before, cupy, machine, monkeypatch):
+        machine()
         if before is None:
             monkeypatch.delenv("CUPY_CACHE_IN_MEMORY", raising=False)
         else:

@@ -62,7 +62,7 @@ class TestDemo:
     def test_with_cupy_and_no_driver(self, quick, fake_cuda, capsys):
         fake_cuda.driver_version = 0
         out = demo(capsys)
-        assert "No GPU found: there is no NVIDIA driver; install one." in out
+        assert "No GPU found: there is no NVIDIA driver; run gpubench info" in out
         assert "SIMULATED" in out
 
     def test_on_a_gpu(self, quick, fake_cuda, monkeypatch, capsys):

@@ -12,6 +12,8 @@ from gpubench.devices import current_platform
 from gpubench.devices.host import HostPlatform
 from gpubench.devices.nvml import DeviceState, find_sensors, read_state
 
+ASK = "run gpubench info, which says what to do"
+
 
 def reason():
     """Why no GPU is found."""
@@ -59,19 +61,25 @@ class TestWhyThereIsNoGpu:
     )
     def test_cupy_that_fails_to_import(self, break_cupy, error):
         break_cupy(error)
-        assert reason() == f"CuPy can't be imported: {error}"
+        assert reason() == f"CuPy can't be imported: {error}; {ASK}"
+
+    def test_the_page_that_cupy_makes_of_a_failure_is_left_out(self, break_cupy):
+        page = ImportError("\n=====\nFailed to import CuPy.\n\nOriginal error:\n  ...\n=====\n")
+        page.__cause__ = ImportError("libcublas.so.13: cannot open shared object file")
+        break_cupy(page)
+        assert reason() == f"CuPy can't be imported: {page.__cause__}; {ASK}"
+        assert "\\n" not in str(benchmark(len, ("",), n_repeat=1))
 
     def test_no_driver(self, fake_cuda):
         fake_cuda.driver_version = 0
         fake_cuda.device_error = "cudaErrorInsufficientDriver: CUDA driver version is insufficient"
-        assert reason() == "there is no NVIDIA driver; install one"
+        assert reason() == f"there is no NVIDIA driver; {ASK}"
 
     def test_driver_too_old(self, fake_cuda):
         fake_cuda.driver_version = 11040
         fake_cuda.device_error = "cudaErrorInsufficientDriver: CUDA driver version is insufficient"
         assert reason() == (
-            "the driver supports CUDA 11.4, which is too old for this CuPy (CUDA 12); update the "
-            "driver or install the CuPy for its version"
+            f"the driver supports CUDA 11.4, which is too old for this CuPy (CUDA 12); {ASK}"
         )
 
     @pytest.mark.parametrize("visible", ["", "7", None])
@@ -92,7 +100,7 @@ class TestWhyThereIsNoGpu:
     def test_driver_that_fails_otherwise(self, fake_cuda):
         fake_cuda.device_error = "cudaErrorSystemNotReady: system not yet initialized"
         assert reason() == (
-            "the CUDA driver fails: cudaErrorSystemNotReady: system not yet initialized"
+            f"the CUDA driver fails: cudaErrorSystemNotReady: system not yet initialized; {ASK}"
         )
 
     def test_the_reasons_tell_each_other_apart_in_the_result(self, fake_cuda):

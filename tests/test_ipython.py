@@ -217,8 +217,8 @@ class TestTimeit:
     @pytest.mark.parametrize(
         ("line", "message"),
         [
-            ("", "a statement is needed"),
-            ("-n 5", "a statement is needed"),
+            ("", "a statement is needed, such as a.sum()"),
+            ("-n 5", "a statement is needed, such as a.sum()"),
             ("-n", "-n needs a whole number, got nothing; put -- before a statement that *"),
             ("-n x", "-n needs a whole number, got x; put -- *"),
             ("-n -5 x", "n_repeat must be at least 1, got -5"),

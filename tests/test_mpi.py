@@ -20,6 +20,7 @@ from fake_mpi import FakeComm, run_ranks
 import gpubench
 from gpubench import BenchmarkResult, benchmark
 from gpubench.integrations import mpi
+from gpubench.integrations.slowest_rank import slowest_rank
 from gpubench.notes import Note
 
 
@@ -63,18 +64,18 @@ class TestHost:
 
     @pytest.mark.parametrize(("slowest_us", "found"), [(110.0, []), (150.0, ["imbalanced"])])
     def test_a_small_imbalance_is_not_noted(self, slowest_us, found):
-        joined = mpi._slowest([make_result([100.0], [[us]]) for us in (100.0, slowest_us)])
+        joined = slowest_rank([make_result([100.0], [[us]]) for us in (100.0, slowest_us)])
         assert joined.imbalance == pytest.approx((slowest_us - 100) / (slowest_us + 100))
         assert codes(joined) == found
 
     def test_notes_of_some_ranks_name_them(self):
         some, every = Note("throttled", "GPU-0 was slowed down."), Note("no-gpu", "No GPU found.")
         ranks = [make_result(notes=notes) for notes in ((some, every), (every,), (every, some))]
-        assert [str(note) for note in mpi._slowest(ranks).notes] == [
+        assert [str(note) for note in slowest_rank(ranks).notes] == [
             "throttled: On ranks 0, 2: GPU-0 was slowed down.",
             "no-gpu: No GPU found.",
         ]
-        assert mpi._slowest(ranks[:2]).notes[0].message == "On rank 0: GPU-0 was slowed down."
+        assert slowest_rank(ranks[:2]).notes[0].message == "On rank 0: GPU-0 was slowed down."
 
     def test_ranks_meet_once_before_each_call_and_nowhere_in_it(self):
         logs = []
@@ -415,7 +416,7 @@ class TestGpu:
 
         ranks = run_ranks(2, program)[0].ranks
         known = zip(ranks, described(ranks), strict=True)
-        joined = mpi._slowest([_in(rank, environment) for rank, environment in known])
+        joined = slowest_rank([_in(rank, environment) for rank, environment in known])
         assert ("shared-gpu" in codes(joined)) is found
 
 

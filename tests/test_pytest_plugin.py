@@ -217,6 +217,58 @@ class TestSave:
             ["no times of test_it.py::test_raises: failed: ZeroDivisionError: division by zero"]
         )
 
+    def test_a_test_of_unittest_that_fails_saves_no_times(self, run, records):
+        self.save(
+            run,
+            """
+            import unittest
+            import pytest
+
+            class TestIt(unittest.TestCase):
+                @pytest.fixture(autouse=True)
+                def take(self, gpu_benchmark):
+                    self.gpu_benchmark = gpu_benchmark
+
+                def test_fails(self):
+                    self.gpu_benchmark(sum, ([1],), n_repeat=2)
+                    self.assertEqual(1, 2)
+
+                def test_passes(self):
+                    self.gpu_benchmark(sum, ([1],), n_repeat=2)
+            """,
+        )
+        failed, passed = records().values()
+        assert (failed.status, failed.reason) == ("failed", "AssertionError: 1 != 2")
+        assert failed.result is None
+        assert passed.status == "ok"
+
+    @pytest.mark.skipif(
+        pytest.version_tuple < (9,), reason="subtests are another plugin's before pytest 9"
+    )
+    def test_a_test_with_a_subtest_that_fails_saves_no_times(self, run, records):
+        self.save(
+            run,
+            """
+            import pytest
+
+            @pytest.mark.parametrize("wrong", [None, 0, 1, 2])
+            def test_it(gpu_benchmark, subtests, wrong):
+                for part in range(3):
+                    with subtests.test(part=part):
+                        gpu_benchmark(sum, ([1],), n_repeat=2, name=str(part))
+                        assert part != wrong
+
+            def test_part_of_it_is_skipped(gpu_benchmark, subtests):
+                for part in range(2):
+                    with subtests.test(part=part):
+                        if part:
+                            pytest.skip("no cuFFT")
+                        gpu_benchmark(sum, ([1],), n_repeat=2)
+            """,
+        )
+        statuses = [record.status for record in records().values()]
+        assert statuses == ["ok"] * 3 + ["failed"] * 9 + ["ok"]
+
     def test_times_of_a_test_whose_teardown_fails_are_kept(self, run, records):
         self.save(
             run,

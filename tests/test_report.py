@@ -152,6 +152,13 @@ class TestTables:
         assert rows == ["0.json1.json", "number01", "0.json1.json", "hostsomewheresomewhere"]
         assert shown.texts("section#environment", tag="h3") == ["Different: 1"]
 
+    @pytest.mark.parametrize(
+        "devices", [None, 5, "name", [None], ["name"], [{}], [{"name": None}], {"name": "a GPU"}]
+    )
+    def test_an_environment_that_nobody_expects(self, tmp_path, devices):
+        mine = [record("a", environment={"host": "here", "devices": devices})]
+        assert cells(written(tmp_path, mine, mine), "b1")[1].startswith("GPU-0")
+
     def test_values_in_units_that_suit_them(self, tmp_path):
         values = {"bytes": 3 * 2.0**30, "s": 0.002, "apples": 1234.5, "": math.inf}
         records = [
@@ -160,12 +167,13 @@ class TestTables:
         other_tool = Record(name="other", summary={"mean_s": 2.0, "median_s": 1e-3, "n": 5})
         shown = written(tmp_path, [*records, other_tool])
         found = [cells(shown, f"b{number}")[1] for number in range(1, 6)]
-        assert found == ["3.0 GiB", "2.00 ms", "1234 apples", "inf", "1.00 ms"]
+        assert found == ["3.0 GiB", "2.00 ms", "1234.5 apples", "inf", "1.00 ms"]
         assert "mean_s = 2" in shown.texts("b5", tag="li")
 
     def test_nothing_to_show(self, tmp_path):
         shown = written(tmp_path, [])
         assert shown.all(class_="line") == []
+        assert written(tmp_path, [], []).all(class_="line") == []
         with pytest.raises(ArgumentError, match="runs must hold a run"):
             report.write([], tmp_path / "none.html")
 
@@ -202,6 +210,12 @@ class TestCurves:
         found = curves(report.read_runs([tmp_path / "grid.json"]))
         assert [curve.title for curve in found] == [f"f, many=m{k}" for k in range(8)]
         assert {point.line for point in found[0].points} == {"few=True", "few=False"}
+
+    def test_integers_beyond_floats_have_no_place_on_an_axis(self, tmp_path):
+        huge = [record("f", params={"n": n, "k": k}) for n, k in ((1, 1), (10**400, 2))]
+        save(tmp_path / "huge.json", huge)
+        (curve,) = curves(report.read_runs([tmp_path / "huge.json"]))
+        assert curve.x == "k"
 
     def test_without_numbers_there_are_none(self, tmp_path):
         records = [record("f", params={"dtype": dtype}) for dtype in ("f4", "f8")]
@@ -351,6 +365,16 @@ class TestCommand:
         assert re.fullmatch(r"page.html: 11 benchmarks \([\d.]+ KiB\)", first)
         assert second == "after.json against before.json: 6 slower, 2 same"
         assert Page((tmp_path / "page.html").read_text("utf-8")).all(class_="line")
+
+    def test_says_that_files_without_benchmarks_have_nothing_to_compare(
+        self, tmp_path, capsys, monkeypatch
+    ):
+        monkeypatch.chdir(tmp_path)
+        save("empty.json", [])
+        assert main(["report", "empty.json", "empty.json"]) == 0
+        assert capsys.readouterr().out.endswith(
+            "empty.json against empty.json: nothing to compare\n"
+        )
 
     def test_as_json(self, tmp_path, capsys, monkeypatch):
         monkeypatch.chdir(tmp_path)

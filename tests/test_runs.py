@@ -311,6 +311,46 @@ def test_unlike_devices_and_methods_are_compared_only_if_asked_for(left, right, 
     assert reason in mixed.notes[0].message
 
 
+def on(host, *gpus, kind="A", timed=True):
+    """A result of a cluster's host, and of the GPUs there that have these UUIDs."""
+    devices = [{"id": n, "name": kind, "uuid": uuid} for n, uuid in enumerate(gpus)]
+    return make_result(
+        SLOW,
+        [SLOW for _ in gpus] if timed else [],
+        environment={"host": host, "cpu": "C", "devices": devices},
+    )
+
+
+def test_times_of_the_host_are_those_with_a_gpu_too():
+    run = compare_runs([on("a", "1", kind="A", timed=False)], [on("a", "2", kind="B", timed=False)])
+    assert [each.reason for each in run.not_compared] == ["different GPUs: A and B"]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "count"),
+    [
+        (on("a", "1"), on("a", "1"), 0),
+        (on("a", "1"), on("a", "2"), 1),
+        (on("a", "1"), on("b", "1"), 0),  # a container has a host's name of its own
+        (on("a"), on("b"), 1),
+        (on("a", ""), on("a", "2"), 0),  # an older file, without UUIDs
+        (on("a", "1", timed=False), on("b", "2", timed=False), 1),
+    ],
+)
+def test_two_devices_of_one_kind_are_compared_and_that_is_said(left, right, count):
+    run = compare_runs([left], [right])
+    assert run.names == ("f",)
+    assert [note.code for note in run.notes] == ["other-device"] * count
+
+
+def test_a_run_on_several_devices_is_compared_benchmark_by_benchmark():
+    left = [Record(name="f", result=on("a", "1")), Record(name="g", result=on("b", "2", kind="B"))]
+    right = [Record(name="g", result=on("b", "2", kind="B")), Record(name="f", result=on("c", "3"))]
+    run = compare_runs(left, right)
+    assert run.names == ("f", "g")
+    assert "1 of 2 benchmarks" in run.notes[0].message
+
+
 def test_what_is_not_known_of_devices_and_methods_is_no_obstacle():
     older = {"name": "f", "cpu_times_s": [1e-3] * 10, "gpu_times_s": [[1e-3] * 10]}
     assert compare_runs([older], [make_result(SLOW, [SLOW], environment=DEVICES)]).names == ("f",)

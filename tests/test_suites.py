@@ -232,7 +232,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("good")
     package = folder / "inner"
     package.mkdir()
-    (package / "__init__.py").write_text("def time_in_package(): pass\n")
+    (package / "__init__.py").write_text("HERE = __file__\n\ndef time_in_package(): pass\n")
     (folder / "no_package").mkdir()
     (folder / "no_package" / "bench_unseen.py").write_text("def time_it(): pass\n")
     (folder / "bench_good.py").write_text(GOOD)
@@ -415,18 +415,21 @@ class TestInterruption:
             run_suite(tmp_path, save=tmp_path / "nowhere" / "run.json", scheduler=Forbidden())
 
 
+HOW = r"write a Python file .*time_sort\(\).*then: gpubench run FOLDER"
+
+
 class TestArguments:
     def test_no_such_folder(self, tmp_path):
-        with pytest.raises(gpubench.ArgumentError, match="neither a folder"):
+        with pytest.raises(gpubench.ArgumentError, match=f"neither a folder.*{HOW}"):
             run_suite(tmp_path / "nowhere")
 
     def test_no_file(self, tmp_path):
-        with pytest.raises(gpubench.ArgumentError, match="no Python file"):
+        with pytest.raises(gpubench.ArgumentError, match=f"no Python file.*{HOW}"):
             run_suite(tmp_path)
 
     def test_no_benchmark(self, tmp_path):
         (tmp_path / "empty.py").write_text("")
-        with pytest.raises(gpubench.ArgumentError, match="no benchmark is selected"):
+        with pytest.raises(gpubench.ArgumentError, match=f"the suite has no benchmarks.*{HOW}"):
             run_suite(tmp_path)
 
 

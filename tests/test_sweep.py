@@ -14,7 +14,7 @@ import pytest
 import gpubench
 from gpubench import ArgumentError, UnsupportedError, annotate, collect, product, sweep
 from gpubench.devices.nvml import DeviceState
-from gpubench.sweeps import execution
+from gpubench.sweeps import engine, execution
 
 
 @pytest.fixture
@@ -529,7 +529,7 @@ class TestHeat:
             last[0] = next(seen, last[0])
             return last[0]
 
-        monkeypatch.setattr(execution, "read_state", read)
+        monkeypatch.setattr(engine, "read_state", read)
 
     def state(self, *reasons):
         return DeviceState(

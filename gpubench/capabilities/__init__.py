@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from gpubench.capabilities.capability import Capability, first_line, lacking
+from gpubench.capabilities.capability import Capability, lacking
 from gpubench.capabilities.driver import (
     Driver,
     counters_capability,
@@ -30,6 +30,7 @@ from gpubench.capabilities.tools import (
     nvml_capability,
     nvtx_capability,
 )
+from gpubench.errors import first_line
 
 __all__ = ["Capability", "capabilities"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from gpubench.errors import first_line
+
 
 @dataclass(frozen=True)
 class Capability:
@@ -34,9 +36,3 @@ def lacking(name: str, problem: object, remedy: str = "") -> Capability:
     if not remedy and (command := re.search(r"[;:] (pip install [^;]*)$", text)):
         text, remedy = text[: command.start()], command[1]
     return Capability(name, False, text, remedy)
-
-
-def first_line(text: object) -> str:
-    """Return the first line with anything in it; of an exception, its name if it says nothing."""
-    lines = str(text).strip().splitlines()
-    return lines[0].strip() if lines else type(text).__name__

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
-from gpubench.capabilities.capability import Capability, first_line, lacking
+from gpubench.capabilities.capability import Capability, lacking
 from gpubench.capabilities.driver import Driver
+from gpubench.devices.cuda import why_not_imported
 
 _CUPY = re.compile(r"cupy(-cuda(?P<major>\d\d)x|-cuda\d+|-rocm-.*)?")
 _IN_MEMORY = "CUPY_CACHE_IN_MEMORY"
@@ -41,7 +42,7 @@ def cupy_capability(driver: Driver | None) -> Capability:
         return lacking(name, problem, install)
     except Exception as error:  # noqa: BLE001  # importing CuPy fails in many ways
         remedy = install.replace("install", "install --force-reinstall", 1)
-        return lacking(name, f"can't be imported: {first_line(error)}", remedy)
+        return lacking(name, f"can't be imported: {why_not_imported(error)}", remedy)
     return Capability(name, True, f"{cupy.__version__} for {_built_for(cupy)}")
 
 
@@ -97,9 +98,12 @@ def side_stream_capability() -> Capability:
 
 
 def install_command(driver: Driver | None) -> str:
-    """Return the command that installs CuPy for this driver."""
-    newest = driver.cuda[0] if driver is not None else _EXTRAS[0]
-    major = max((each for each in _EXTRAS if each <= newest), default=_EXTRAS[0])
+    """Return the command that installs CuPy for this driver, or mends the one that is there."""
+    usable = [each for each in _EXTRAS if driver is None or each <= driver.cuda[0]] or [_EXTRAS[0]]
+    major = usable[0] if driver is None else usable[-1]
+    installed = set(_cupy_packages().values()).intersection(usable)
+    if len(installed) == 1:  # a CuPy for another major would come beside it
+        major = installed.pop()
     return f'pip install "gpubench[cuda{major}]"'
 
 

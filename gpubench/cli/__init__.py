@@ -9,6 +9,7 @@ them are imported to parse a command line, so they import what they work with wh
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import sys
@@ -61,29 +62,49 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status, as ``gpubench --help`` lists them; for a wrong command line argparse raises
         `SystemExit` with 2.
     """
-    parser = _parser()
-    _offer_completions(parser)
-    options = parser.parse_args(argv)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # histograms, where the encoding has no blocks
+    _open_outputs()
     try:
+        parser = _parser()
+        _offer_completions(parser)
+        options = parser.parse_args(argv)
         status: int = options.execute(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # what is timed may do anything
+            sys.stdout.flush()
         return status
     except GpubenchError as error:
         _complain(error)
         return 1
     except BrokenPipeError:
-        # The interpreter flushes once more as it exits; that must not fail in its turn.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return 141
     except OSError as error:
-        if error.filename is None:
+        if error.filename is not None:
+            _complain(f"{error.filename}: {error.strerror}")
+        elif error.errno in _NOT_WRITTEN:
+            _complain(f"the output can't be written: {error.strerror}")
+            _discard_output()
+        else:
             raise
-        _complain(f"{error.filename}: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EBADF)
+
+
+def _open_outputs() -> None:
+    """Let the outputs take any text, also where the caller has closed them."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # histograms, where the encoding has no blocks
+
+
+def _discard_output() -> None:
+    """Let nothing fail when the interpreter flushes once more as it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: object) -> None:

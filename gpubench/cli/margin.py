@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 
 
 def add_margin(parser: argparse.ArgumentParser) -> None:
@@ -11,18 +10,17 @@ def add_margin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--margin",
         type=_margin,
-        default=0.01,
+        default=0.01,  # as elsewhere; the module that says so takes long to import
         metavar="SHARE",
         help="up to which times count as the same, such as 2%% or 0.02 (default: 1%%)",
     )
 
 
 def _margin(text: str) -> float:
-    number, percent, rest = text.strip().partition("%")
+    from gpubench.arguments import share
+    from gpubench.errors import ArgumentError
+
     try:
-        margin = float(number) / (100 if percent else 1)
-    except ValueError:
-        margin = math.nan
-    if rest or not (math.isfinite(margin) and margin > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no share above zero, such as 1% or 0.01")
-    return margin
+        return share("margin", text)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

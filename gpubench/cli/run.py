@@ -115,20 +115,18 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 def _line(record: Record) -> str:
     """Return name, median with interval, and codes of notes; or what else became of it."""
-    from gpubench.render.content import median_text, visible
-    from gpubench.render.units import common_unit, format_bytes
+    from gpubench.render.content import longest, median_text, visible
+    from gpubench.render.units import common_unit, format_value
 
     words = [visible(record.key)]
     if record.status != "ok":
         reason = "\n    ".join(map(visible, record.reason.splitlines()))
         words.append(f"{colour(record.status, 'red')}: {reason}")
     elif record.result is not None:
-        result = record.result
-        statistics = max(result.gpu, key=lambda each: each.median, default=result.cpu)
+        statistics = longest(record.result).statistics
         words.append(median_text(statistics, common_unit(statistics.median)))
-        words += [f"[{', '.join(note.code for note in result.notes)}]"] * bool(result.notes)
+        notes = record.result.notes
+        words += [f"[{', '.join(note.code for note in notes)}]"] * bool(notes)
     elif record.value is not None:
-        is_bytes = record.unit == "bytes"
-        value = f"{record.value:.6g} {visible(record.unit)}"
-        words.append(format_bytes(round(record.value)) if is_bytes else value)
+        words.append(visible(format_value(record.value, record.unit)))
     return "  ".join(words)

@@ -33,11 +33,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.set_defaults(refuse=parser.error)
     parser.add_argument(
-        "statements", nargs="+", metavar="STMT", help="what to time; several are lines of one"
+        "statements",
+        nargs="+",
+        type=_code,
+        metavar="STMT",
+        help="what to time; several are lines of one",
     )
     parser.add_argument(
         *("-s", "--setup"),
         action="append",
+        type=_code,
         default=[],
         help="what to do beforehand, once; several are lines of one",
     )
@@ -105,10 +110,24 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _count(text: str) -> int:
-    number = int(text)
+    try:
+        number = int(text)
+    except ValueError:
+        number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
     return number
+
+
+def _code(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        encoding = sys.getfilesystemencoding()
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not in the system's encoding, {encoding}; set PYTHONUTF8=1"
+        ) from None
+    return text
 
 
 def _names() -> tuple[dict[str, Any], str]:

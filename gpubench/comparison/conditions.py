@@ -35,12 +35,13 @@ class Difference:
 def incomparable(left: BenchmarkResult, right: BenchmarkResult) -> str:
     """Return why times of two results say nothing of each other; empty if they do.
 
-    They don't if they are of different devices (of the CPU, where no GPU was timed) or were taken
-    by different methods. What isn't known is no reason.
+    They don't if they are of different devices (of the CPU, where no GPU was timed), had different
+    GPUs to work with, or were taken by different methods. What isn't known is no reason.
     """
     conditions = {
         "methods": (_method(left), _method(right)),
         "devices": (device_names(left), device_names(right)),
+        "GPUs": tuple(", ".join(_of_gpus(each, "name")) for each in (left, right)),
     }
     for what, (one, other) in conditions.items():
         if one and other and one != other:
@@ -66,6 +67,25 @@ def device_names(result: BenchmarkResult) -> str:
     }
     names = [by_id.get(device) for device in result.devices]
     return ", ".join(map(str, names)) if all(names) else ""
+
+
+def other_devices(left: BenchmarkResult, right: BenchmarkResult) -> bool:
+    """Whether two results are known to be of different devices, be they of one kind or not."""
+    one, other = _of_gpus(left, "uuid"), _of_gpus(right, "uuid")
+    if not (one and other):
+        one, other = ([str(r.environment.get("host") or "")] for r in (left, right))
+    return all(one) and all(other) and one != other
+
+
+def _of_gpus(result: BenchmarkResult, key: str) -> list[str]:
+    """Return what is known of each GPU in use, be it timed or not; empty where it isn't."""
+    environment: Mapping[str, Any] = result.environment
+    described = environment.get("devices")
+    return [
+        str(device.get(key) or "")
+        for device in (described if isinstance(described, list) else ())
+        if isinstance(device, Mapping)
+    ]
 
 
 def _method(result: BenchmarkResult) -> str:

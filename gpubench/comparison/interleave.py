@@ -119,7 +119,9 @@ def make_plan(
         If one can't be used.
     """
     if not (isinstance(check, (bool, np.bool_)) or callable(check)):
-        raise ArgumentError(f"check must be True, False or a callable, got {check!r}")
+        raise ArgumentError(
+            f"check must be True, False or a callable, got {arguments.shown(check)}"
+        )
     return Plan(
         n_blocks=arguments.whole_number("n_blocks", n_blocks, at_least=2),
         n_warmup=arguments.whole_number("n_warmup", n_warmup, at_least=1),

@@ -102,7 +102,9 @@ def compare(
     seed = arguments.whole_number("seed", seed, at_least=0)
     if isinstance(functions, BenchmarkResult):
         if not isinstance(args, BenchmarkResult):
-            raise ArgumentError(f"a result can only be compared with another result, got {args!r}")
+            raise ArgumentError(
+                f"a result can only be compared with another result, got {arguments.shown(args)}"
+            )
         if kwargs is not None or baseline is not None:
             raise ArgumentError("two results leave no use for kwargs or baseline; the first is it")
         return compare_unpaired(functions, args, margin=margin, seed=seed)
@@ -140,7 +142,7 @@ def _named(functions: Functions) -> dict[str, Callable[..., object]]:
     else:
         raise ArgumentError(
             f"functions must be a mapping of names to callables or a list of callables, "
-            f"got {functions!r}"
+            f"got {arguments.shown(functions)}"
         )
     if len(named) < 2:
         raise ArgumentError(f"functions must be two or more, got {len(named)}")
@@ -153,7 +155,9 @@ def _baseline(baseline: str | None, named: Mapping[str, object]) -> str:
     if baseline is None:
         return next(iter(named))
     if baseline not in named:
-        raise ArgumentError(f"baseline must be one of {list(named)}, got {baseline!r}")
+        raise ArgumentError(
+            f"baseline must be one of {list(named)}, got {arguments.shown(baseline)}"
+        )
     return baseline
 
 

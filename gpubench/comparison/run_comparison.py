@@ -55,7 +55,18 @@ class NotCompared:
         """Why they can't be compared; the left run is A, the right one B."""
         if self.reason:
             return self.reason
-        return f"both {self.left}" if self.left == self.right else f"A {self.left}, B {self.right}"
+        left, right = _brief(self.left), _brief(self.right)
+        return f"both {left}" if left == right else f"A {left}, B {right}"
+
+
+def _brief(state: str) -> str:
+    """Return the first line, cut off if it is long: a process's last words say too much."""
+    line = state.partition("\n")[0]
+    brief = line[:_MAX_STATE]
+    return brief if brief == state else f"{brief} …"
+
+
+_MAX_STATE = 200
 
 
 @dataclass(frozen=True)

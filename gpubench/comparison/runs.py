@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpubench import arguments
-from gpubench.comparison.conditions import differences, incomparable
+from gpubench.comparison.conditions import differences, incomparable, other_devices
 from gpubench.comparison.judgement import MARGIN
 from gpubench.comparison.outcome import ArmOutcome
 from gpubench.comparison.run_comparison import NotCompared, RunComparison, ValueChange
@@ -93,6 +93,7 @@ def compare_runs(
             *_repeated("left", left_records),
             *_repeated("right", right_records),
             *_unlike(pairs),
+            *_moved(pairs),
         ),
     )
 
@@ -108,7 +109,9 @@ def _saved(side: str, run: Run) -> SavedResults:
     if isinstance(run, (Record, BenchmarkResult, Mapping)):
         run = [run]
     if not isinstance(run, Sequence):
-        raise ArgumentError(f"{side} must be a list of results or a path, got {run!r}")
+        raise ArgumentError(
+            f"{side} must be a list of results or a path, got {arguments.shown(run)}"
+        )
     records = []
     for number, value in enumerate(run):
         try:
@@ -168,9 +171,9 @@ def _state(record: Record) -> str:
 
 
 def _arm(record: Record, result: BenchmarkResult) -> ArmOutcome:
-    return ArmOutcome(
-        name=result.name, result=result, block_ids=np.array(record.blocks, dtype=np.int64)
-    )
+    # Numbered anew: a file may hold any integers.
+    block_ids = np.unique(record.blocks, return_inverse=True)[1]
+    return ArmOutcome(name=result.name, result=result, block_ids=block_ids)
 
 
 def _label(key: _Key) -> str:
@@ -205,4 +208,16 @@ def _unlike(pairs: Sequence[_Pair]) -> Iterator[Note]:
             f"{count} benchmarks were taken under conditions whose times differ by themselves: "
             f"{reason}.",
             "Don't take what differs here for an effect of the code.",
+        )
+
+
+def _moved(pairs: Sequence[_Pair]) -> Iterator[Note]:
+    results = [(pair.left.result, pair.right.result) for pair in pairs if not pair.unlike]
+    count = sum(bool(one and other and other_devices(one, other)) for one, other in results)
+    if count:
+        yield Note(
+            "other-device",
+            f"{count} of {len(pairs)} benchmarks were taken on another device of the same kind.",
+            "Two of a kind may well differ by a few percent; run both on one before acting on a "
+            "small difference.",
         )

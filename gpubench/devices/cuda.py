@@ -19,7 +19,9 @@ from gpubench.devices.cupti_source import CuptiSource
 from gpubench.devices.driver import driver_api, graph_kernel_names, graph_size
 from gpubench.devices.nvml import find_sensors
 from gpubench.devices.primary_contexts import devices_with_context
-from gpubench.errors import UnsupportedError
+from gpubench.errors import UnsupportedError, first_line
+
+_ASK = "run gpubench info, which says what to do"
 
 
 class CudaEvent:
@@ -408,22 +410,23 @@ def find_cuda() -> CudaPlatform:
             raise UnsupportedError(
                 'CuPy is not installed; pip install "gpubench[cuda12]" (or [cuda13])'
             ) from None
-        raise UnsupportedError(f"CuPy can't be imported: {error}") from error
+        raise UnsupportedError(
+            f"CuPy can't be imported: {why_not_imported(error)}; {_ASK}"
+        ) from error
     runtime = cupy.cuda.runtime
     version = runtime.driverGetVersion()
     if version == 0:
-        raise UnsupportedError("there is no NVIDIA driver; install one")
+        raise UnsupportedError(f"there is no NVIDIA driver; {_ASK}")
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
         if "InsufficientDriver" in str(error):
             raise UnsupportedError(
                 f"the driver supports CUDA {version // 1000}.{version % 1000 // 10}, which is too "
-                f"old for this CuPy (CUDA {runtime.runtimeGetVersion() // 1000}); update the "
-                "driver or install the CuPy for its version"
+                f"old for this CuPy (CUDA {runtime.runtimeGetVersion() // 1000}); {_ASK}"
             ) from error
         if "NoDevice" not in str(error):
-            raise UnsupportedError(f"the CUDA driver fails: {error}") from error
+            raise UnsupportedError(f"the CUDA driver fails: {error}; {_ASK}") from error
         count = 0
     if count == 0:
         raise UnsupportedError(
@@ -431,3 +434,11 @@ def find_cuda() -> CudaPlatform:
             f"(now {os.environ.get('CUDA_VISIBLE_DEVICES', 'unset')!r})"
         )
     return _platform()
+
+
+def why_not_imported(error: Exception) -> str:
+    """Return what the import of CuPy failed at, without the page that CuPy makes of it."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    return first_line(cause)

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
-from gpubench.arguments import callable_name
+from gpubench.arguments import callable_name, shown
 from gpubench.errors import ArgumentError
 
 AnyCallable = Callable[..., Any]
@@ -54,7 +54,7 @@ def _cover(func: F, context: Covering) -> F:
     if isinstance(func, (staticmethod, classmethod)):
         return cast(F, type(func)(_cover(func.__func__, context)))
     if not callable(func):
-        raise ArgumentError(f"only a callable can be decorated, got {func!r}")
+        raise ArgumentError(f"only a callable can be decorated, got {shown(func)}")
     wrapper = _wrap_for(func)(func, context)
     wrapper.__name__ = wrapper.__qualname__ = callable_name(func)
     return cast(F, functools.update_wrapper(wrapper, func))

@@ -6,7 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from gpubench.render.content import visible
-from gpubench.render.units import format_time
+from gpubench.render.units import format_ratio, format_time
 
 if TYPE_CHECKING:
     from gpubench.comparison.judgement import Judgement
@@ -48,7 +48,7 @@ def sentence(arm: ArmOutcome, comparison: Comparison) -> str:
     if judgement is None:
         return f"{name}: unclear: too few blocks or samples for a verdict"
     clock = "GPU" if arm.gpu else "CPU"
-    ratio = _ratio(judgement)
+    ratio = format_ratio(judgement.ratio, judgement.interval)
     if judgement.verdict in ("faster", "slower"):
         times = _times_text(judgement)
         return f"{name} ran {times} times {judgement.verdict} than {baseline} ({clock} time)"
@@ -79,13 +79,6 @@ def _times_text(judgement: Judgement) -> str:
     return f"{factor:.{decimals}f} ± {half:.{decimals}f}"
 
 
-def _ratio(judgement: Judgement) -> str:
-    # three decimals, or three significant digits of a small ratio
-    form = ".3f" if judgement.ratio >= 0.1 else ".3g"
-    low, high = judgement.interval
-    return f"{judgement.ratio:{form}} [{low:{form}}, {high:{form}}]"
-
-
 def table(comparison: Comparison, tablefmt: str = "simple") -> str:
     """Return a row for each arm."""
     from tabulate import tabulate
@@ -110,7 +103,9 @@ def _columns(comparison: Comparison, clock: str) -> dict[str, list[str]]:
     judgements = [arm.gpu if clock == "GPU" else arm.cpu for arm in comparison.arms]
     return {
         f"{clock} median": [format_time(m) if m is not None else "" for m in medians],
-        f"{clock} ratio": [_ratio(each) if each else "" for each in judgements],
+        f"{clock} ratio": [
+            format_ratio(each.ratio, each.interval) if each else "" for each in judgements
+        ],
         f"{clock} verdict": [each.verdict if each else "" for each in judgements],
     }
 

@@ -87,10 +87,7 @@ def panel(result: BenchmarkResult) -> Panel:
         chart_label=charted.label,
         chart=chart,
         axis=chart.ends(unit),
-        kernels=tuple(
-            f"{each.calls:.3g} times {format_time(each.median_time)}: {visible(each.name)}"
-            for each in result.kernels
-        ),
+        kernels=kernel_texts(result),
         notes=note_texts(result),
     )
 
@@ -102,6 +99,20 @@ def series(result: BenchmarkResult) -> list[Series]:
         Series("CPU", result.cpu_times, result.cpu),
         *(Series(f"GPU-{device}", times, statistics) for device, times, statistics in gpus),
     ]
+
+
+def longest(result: BenchmarkResult) -> Series:
+    """Return the samples of the busiest device; of the CPU where none was timed."""
+    cpu, *gpus = series(result)
+    return max(gpus, key=lambda one: one.statistics.median, default=cpu)
+
+
+def kernel_texts(result: BenchmarkResult) -> tuple[str, ...]:
+    """Return the kernels that the calls ran, each in one line."""
+    return tuple(
+        f"{each.calls:.3g} times {format_time(each.median_time)}: {visible(each.name)}"
+        for each in result.kernels
+    )
 
 
 def note_texts(result: BenchmarkResult) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.render.content import visible
 from gpubench.render.table import MARKUP
-from gpubench.render.units import common_unit, format_value
+from gpubench.render.units import common_unit, format_ratio, format_value
 
 if TYPE_CHECKING:
     from gpubench.comparison.run_comparison import Change, NotCompared, RunComparison
@@ -45,7 +45,7 @@ def table(run: RunComparison, tablefmt: str = "github") -> str:
         "time": [change.clock if len(clocks) > 1 else "" for change in changes],
         "A": [left for left, _ in medians],
         "B": [right for _, right in medians],
-        "B / A": [_ratio(change.ratio, change.interval) for change in changes],
+        "B / A": [_ratio_text(change.ratio, change.interval) for change in changes],
         "verdict": [change.verdict for change in changes],
     }
     return _tabulate({head: cells for head, cells in columns.items() if any(cells)}, tablefmt)
@@ -100,7 +100,7 @@ def _values_table(run: RunComparison, tablefmt: str = "github") -> str:
         "benchmark": [value.name for value in run.values],
         "A": [format_value(value.left, value.unit) for value in run.values],
         "B": [format_value(value.right, value.unit) for value in run.values],
-        "B / A": [_ratio(value.ratio, None) for value in run.values],
+        "B / A": [_ratio_text(value.ratio) for value in run.values],
     }
     return _tabulate(columns, tablefmt)
 
@@ -127,12 +127,5 @@ def _medians(change: Change) -> tuple[str, str]:
     return unit.text(change.left), unit.text(change.right)
 
 
-def _ratio(ratio: float | None, interval: tuple[float, float] | None) -> str:
-    if ratio is None:
-        return ""
-    # three decimals, or three significant digits of a small ratio
-    form = ".3f" if ratio >= 0.1 else ".3g"
-    if interval is None:
-        return f"{ratio:{form}}"
-    low, high = interval
-    return f"{ratio:{form}} [{low:{form}}, {high:{form}}]"
+def _ratio_text(ratio: float | None, interval: tuple[float, float] | None = None) -> str:
+    return "" if ratio is None else format_ratio(ratio, interval)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.plain import each_plain
 from gpubench.render import html
-from gpubench.render.content import median_text, visible
+from gpubench.render.content import longest, median_text, visible
 from gpubench.render.spreadsheet import csv_text
 from gpubench.render.table import MARKUP
 from gpubench.render.text import summary
@@ -144,7 +144,7 @@ def _cpu_text(record: Record) -> str:
 def _slowest(record: Record) -> Statistics | None:
     if record.result is None:
         return None
-    return max(record.result.gpu, key=lambda each: each.median, default=None)
+    return longest(record.result).statistics if record.result.devices else None
 
 
 def _interval_text(statistics: Statistics) -> str:

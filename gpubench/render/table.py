@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from html import escape
 
+from gpubench.arguments import shown
 from gpubench.errors import ArgumentError
 from gpubench.render.content import median_text, series, visible
 from gpubench.render.units import TimeUnit, common_unit
@@ -41,7 +42,7 @@ def table(results: Iterable[BenchmarkResult], tablefmt: str = "simple") -> str:
 
     if tablefmt not in tabulate_formats:
         raise ArgumentError(
-            f"tablefmt must be one of {', '.join(tabulate_formats)}, got {tablefmt!r}"
+            f"tablefmt must be one of {', '.join(tabulate_formats)}, got {shown(tablefmt)}"
         )
     rows = _checked(results)
     as_text = MARKUP.get(tablefmt, str)
@@ -66,13 +67,15 @@ def table(results: Iterable[BenchmarkResult], tablefmt: str = "simple") -> str:
 
 def _checked(results: Iterable[BenchmarkResult]) -> list[BenchmarkResult]:
     if isinstance(results, BenchmarkResult):
-        raise ArgumentError(f"results must be a list, got {results!r}: did you mean [result]?")
+        raise ArgumentError(f"results must be a list, got {shown(results)}: did you mean [result]?")
     if not isinstance(results, Iterable):
-        raise ArgumentError(f"results must be a list of BenchmarkResult, got {results!r}")
+        raise ArgumentError(f"results must be a list of BenchmarkResult, got {shown(results)}")
     rows = list(results)
     for result in rows:
         if not isinstance(result, BenchmarkResult):
-            raise ArgumentError(f"results must hold nothing but BenchmarkResult, got {result!r}")
+            raise ArgumentError(
+                f"results must hold nothing but BenchmarkResult, got {shown(result)}"
+            )
     return rows
 
 

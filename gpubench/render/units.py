@@ -1,7 +1,8 @@
-"""Times and sizes as text; times rounded to three digits before the unit is chosen."""
+"""Times, sizes, values and ratios as text; times are rounded before their unit is chosen."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -72,10 +73,24 @@ def format_bytes(size_bytes: int) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Return a value that is no time with its unit, for example ``"10 items"``; bytes as sizes."""
-    if unit == "bytes" and value >= 0 and float(value).is_integer():
+    """Return a value with its unit, ``"10 items"``; sizes and times in one that suits them."""
+    if unit in ("bytes", "B") and value >= 0 and float(value).is_integer():
         return format_bytes(int(value))
+    if unit in ("s", "seconds") and math.isfinite(value):
+        return format_time(value)
     return f"{value:.6g} {unit}".rstrip()
+
+
+def format_ratio(ratio: float, interval: tuple[float, float] | None = None) -> str:
+    """Return a ratio and, if known, its interval: ``"0.512 [0.508, 0.517]"``.
+
+    It has three decimals; a small one has three significant digits.
+    """
+    form = ".3f" if ratio >= 0.1 else ".3g"
+    if interval is None:
+        return f"{ratio:{form}}"
+    low, high = interval
+    return f"{ratio:{form}} [{low:{form}}, {high:{form}}]"
 
 
 def _round(value: float) -> float:

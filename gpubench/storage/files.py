@@ -11,16 +11,16 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import Any
 
-from gpubench.arguments import whole_number
-from gpubench.environment import git_state
+from gpubench.arguments import shown, whole_number
+from gpubench.environment import git_state, shared
 from gpubench.errors import ArgumentError
 from gpubench.files import replacing
 from gpubench.reading import mapping
 from gpubench.result import BenchmarkResult
 from gpubench.storage.document import Document, read_document, short_message
 from gpubench.storage.foreign import read_foreign
-from gpubench.storage.record import Record, SavedResults, as_record
-from gpubench.storage.schema import FORMAT, VERSION, file_to_dict, record_from_dict
+from gpubench.storage.record import FORMAT, VERSION, Record, SavedResults, as_record
+from gpubench.storage.schema import file_to_dict, record_from_dict
 
 
 def save(
@@ -52,7 +52,7 @@ def save(
     if isinstance(records, (Record, BenchmarkResult)):
         records = [records]
     if not isinstance(records, Iterable):
-        raise ArgumentError(f"records must be a list of Record, got {records!r}")
+        raise ArgumentError(f"records must be a list of Record, got {shown(records)}")
     kept = [as_record(record) for record in records]
     origin = shared_environment(kept)
     if environment is not None:
@@ -111,15 +111,7 @@ def load(path: str | PathLike[str]) -> SavedResults:
 
 def shared_environment(records: Iterable[Record]) -> dict[str, Any]:
     """Return what all results say of their environment alike."""
-    environments = [record.result.environment for record in records if record.result is not None]
-    if not environments:
-        return {}
-    first, *others = environments
-    return {
-        key: value
-        for key, value in first.items()
-        if all(key in other and other[key] == value for other in others)
-    }
+    return shared([each.result.environment for each in records if each.result is not None])
 
 
 def _own(document: Document) -> SavedResults | None:

@@ -9,12 +9,25 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal, cast, get_args
 
-from gpubench.arguments import finite_number, one_of, real_number, text, unique_name, whole_number
+from gpubench.arguments import (
+    finite_number,
+    one_of,
+    real_number,
+    shown,
+    text,
+    unique_name,
+    whole_number,
+)
 from gpubench.errors import ArgumentError
 from gpubench.plain import from_plain, plain
 from gpubench.reading import mapping
 from gpubench.render.content import visible
 from gpubench.result import BenchmarkResult
+
+FORMAT = "gpubench"
+
+VERSION = 1
+"""Of the files that are written; raised when older releases would misread newer ones."""
 
 Status = Literal["ok", "failed", "skipped", "unavailable", "interrupted"]
 
@@ -65,7 +78,9 @@ class Record:
 
     def __post_init__(self) -> None:
         if self.result is not None and not isinstance(self.result, BenchmarkResult):
-            raise ArgumentError(f"result must be a BenchmarkResult or None, got {self.result!r}")
+            raise ArgumentError(
+                f"result must be a BenchmarkResult or None, got {shown(self.result)}"
+            )
         values = {
             "name": text("name", self.name),
             "params": _params(self.params),
@@ -118,8 +133,8 @@ class SavedResults:
 
     records: tuple[Record, ...]
     environment: Mapping[str, object] = field(default_factory=dict)
-    format: str = "gpubench"
-    version: int = 1
+    format: str = FORMAT
+    version: int = VERSION
     path: str | None = None
 
     @property
@@ -138,7 +153,7 @@ def as_record(value: Record | BenchmarkResult) -> Record:
         return Record(name=value.name, status=status, result=value)
     if isinstance(value, Record):
         return value
-    raise ArgumentError(f"records must hold nothing but Record, got {value!r}")
+    raise ArgumentError(f"records must hold nothing but Record, got {shown(value)}")
 
 
 def _params(params: Mapping[str, object]) -> Mapping[str, object]:

@@ -12,18 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from gpubench.arguments import text, whole_number
+from gpubench.arguments import shown, text, whole_number
 from gpubench.errors import ArgumentError
 from gpubench.plain import each_plain, from_plain, number_from_plain, number_to_plain
 from gpubench.reading import mapping
 from gpubench.result import BenchmarkResult
 from gpubench.storage.document import short_message
-from gpubench.storage.record import Record, Status
-
-FORMAT = "gpubench"
-
-VERSION = 1
-"""Of the files that are written; raised when older releases would misread newer ones."""
+from gpubench.storage.record import FORMAT, VERSION, Record, Status
 
 
 def file_to_dict(records: Sequence[Record], environment: Mapping[str, object]) -> dict[str, Any]:
@@ -128,5 +123,5 @@ def _status(value: Any, reason: str) -> tuple[Status, str]:
 
 def _blocks(values: Any) -> tuple[int, ...]:
     if not isinstance(values, (list, tuple)):
-        raise ArgumentError(f"blocks must be a list, got {values!r}")
+        raise ArgumentError(f"blocks must be a list, got {shown(values)}")
     return tuple(whole_number("blocks", value, at_least=0) for value in values)

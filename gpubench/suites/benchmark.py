@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpubench.arguments import finite_number, whole_number
+from gpubench.arguments import finite_number, unique_name, whole_number
 
 TIMEOUT = 60.0
 """Seconds that a benchmark may take in a round, unless it says otherwise."""
@@ -43,9 +44,15 @@ class Benchmark:
         return self._hooks("teardown")
 
     def _hooks(self, name: str) -> list[Callable[..., object]]:
-        # asv allows setUp and tearDown, too
-        keys = [(source, key) for source in self._sources for key in dir(source)]
-        return [getattr(source, key) for source, key in keys if key.lower() == name]
+        # asv allows setUp and tearDown, too; a class of benchmarks may well be called Setup
+        keys = [
+            (source, key)
+            for source in self._sources
+            for key in dir(source)
+            if key.lower() == name
+        ]
+        found = [getattr(source, key) for source, key in keys]
+        return [hook for hook in found if not inspect.isclass(hook)]
 
     @property
     def setup_cache(self) -> Callable[[], object] | None:
@@ -93,6 +100,9 @@ class Benchmark:
         values = list(params)
         if values and not isinstance(values[0], (list, tuple)):
             values = [values]
-        named = list(map(str, names))[: len(values)]
-        named += [f"param{number}" for number in range(len(named) + 1, len(values) + 1)]
+        given = list(map(str, names))[: len(values)]
+        given += [f"param{number}" for number in range(len(given) + 1, len(values) + 1)]
+        named: dict[str, None] = {}
+        for name in given:
+            named[unique_name(name, named)] = None
         return tuple(named), list(itertools.product(*values))

@@ -18,10 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from gpubench.arguments import unique_name
 from gpubench.errors import GpubenchError, UnsupportedError
 from gpubench.plain import canonical
 from gpubench.storage import Record
-from gpubench.suites.benchmark import TIMEOUT, Benchmark
+from gpubench.suites.benchmark import TIMEOUT
 from gpubench.suites.case import (
     Began,
     Case,
@@ -77,15 +78,23 @@ def _loaded(file: SuiteFile, timeout: float) -> dict[str, Member] | Unloadable:
     """Import a file, and return its benchmarks by name."""
     try:
         with _deadline(timeout):
-            return {member.name: member for member in members(load(file), file.module)}
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a file may raise anything
+            found: dict[str, Member] = {}
+            for member in members(load(file), file.module):
+                name = unique_name(member.name, found)
+                found[name] = replace(member, name=name)
+            return found
+    except BaseException as error:  # noqa: BLE001  # a file may raise anything
         return Unloadable(_reason(error, file.root))
+
+
+_STDERR = 2
 
 
 @contextmanager
 def _deadline(seconds: float) -> Iterator[None]:
     """End the process, saying where it was, if the block takes longer, whatever it does."""
-    faulthandler.dump_traceback_later(seconds, exit=True)
+    # The number, since a benchmark before may have closed or replaced sys.stderr.
+    faulthandler.dump_traceback_later(seconds, exit=True, file=_STDERR)
     try:
         yield
     finally:
@@ -96,12 +105,12 @@ def _cases(member: Member, file: SuiteFile) -> Iterator[Case]:
     """Yield a case for each combination of a benchmark's parameters."""
     try:
         benchmark = member.instance()
-        names, combinations = benchmark.parameters()
+        names, combinations = member.parameters
         rounds = benchmark.rounds if member.kind.repeats else 1
         timeouts = benchmark.timeout, benchmark.setup_cache_timeout
-        pretty_name = benchmark.get("pretty_name")
-    except Exception:  # noqa: BLE001  # it is raised again where it is run, and told of there
-        names, combinations, rounds, timeouts, pretty_name = (), [()], 1, (TIMEOUT, 0.0), None
+        pretty_name = str(benchmark.get("pretty_name", ""))
+    except BaseException:  # noqa: BLE001  # it is raised again where it is run, and told of there
+        names, combinations, rounds, timeouts, pretty_name = (), [()], 1, (TIMEOUT, 0.0), ""
     for index, values in enumerate(combinations):
         record = Record(name=member.name, params=dict(zip(names, values, strict=True)))
         yield Case(
@@ -134,14 +143,14 @@ def _outcome(member: Member, case: Case, task: Task, scratch: str) -> Outcome:
         return replace(outcome, status="skipped", reason=str(skip))
     except UnsupportedError as error:
         return replace(outcome, status="unavailable", reason=str(error))
-    except (Exception, SystemExit) as error:  # noqa: BLE001  # a benchmark may raise anything
+    except BaseException as error:  # noqa: BLE001  # a benchmark may raise anything
         return replace(outcome, status="failed", reason=_reason(error, case.file.root))
     return replace(outcome, result=reading.result, value=reading.value, unit=reading.unit)
 
 
 def _measure(member: Member, case: Case, effort: Effort, scratch: str) -> Reading:
     benchmark = member.instance()
-    args = _arguments(benchmark, case)
+    args = _arguments(member, case)
     if benchmark.get("skip_benchmark", False):
         raise SkippedError("it is marked with skip_benchmark")
     if args in map(tuple, benchmark.get("skip_params", ())):
@@ -157,7 +166,7 @@ def _measure(member: Member, case: Case, effort: Effort, scratch: str) -> Readin
         return member.kind.measure(execution)
 
 
-def _arguments(benchmark: Benchmark, case: Case) -> tuple[object, ...]:
+def _arguments(member: Member, case: Case) -> tuple[object, ...]:
     """Return the values of a case's parameters.
 
     Raises
@@ -165,7 +174,7 @@ def _arguments(benchmark: Benchmark, case: Case) -> tuple[object, ...]:
     GpubenchError
         If they have others in this process than in the one that told of the case.
     """
-    names, combinations = benchmark.parameters()
+    names, combinations = member.parameters
     for args in combinations[case.index :][:1]:
         here = Record(name=case.name, params=dict(zip(names, args, strict=True)))
         if canonical(here.params) == canonical(case.params):
@@ -191,4 +200,5 @@ def _reason(error: BaseException, root: str) -> str:
         for frame in frames
         if frame.filename.startswith(root)
     ]
-    return f"{type(error).__name__}: {error}{places[-1] if places else ''}"
+    words = ": ".join(filter(None, (type(error).__name__, str(error))))
+    return f"{words}{places[-1] if places else ''}"

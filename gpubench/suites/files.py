@@ -15,6 +15,11 @@ _BENCHMARK = re.compile(
     r"|(?<![\w.])((Gpu)?Time|Timeraw|Track|(Peak)?Mem)[A-Z_]"
 )
 
+HOW_TO_BEGIN = (
+    "write a Python file there with a function such as time_sort(), or gputime_sort() for a GPU; "
+    "then: gpubench run FOLDER"
+)
+
 _MAIN = re.compile(r"^if __name__ ==", re.MULTILINE)
 
 
@@ -37,11 +42,14 @@ def suite_files(path: str | os.PathLike[str]) -> list[SuiteFile]:
         return [SuiteFile(str(target.parent), module, str(target))]
     if not target.is_dir():
         raise ArgumentError(
-            f"path={os.fspath(path)!r} is neither a folder of benchmarks nor a Python file"
+            f"path={os.fspath(path)!r} is neither a folder of benchmarks nor a Python file; make "
+            f"the folder, and {HOW_TO_BEGIN}"
         )
     files = list(_modules(target, target, ""))
     if not files:
-        raise ArgumentError(f"path={os.fspath(path)!r}: there is no Python file in that folder")
+        raise ArgumentError(
+            f"path={os.fspath(path)!r}: there is no Python file in that folder; {HOW_TO_BEGIN}"
+        )
     return files
 
 
@@ -49,7 +57,7 @@ def _modules(root: Path, folder: Path, package: str) -> Iterator[SuiteFile]:
     for path in sorted(folder.iterdir()):
         if path.name == "__init__.py":
             yield SuiteFile(str(root), package.rstrip("."), str(path))
-        elif path.suffix == ".py" and "." not in path.stem:
+        elif path.suffix == ".py" and "." not in path.stem and not path.is_dir():
             yield SuiteFile(str(root), package + path.stem, str(path))
         elif "." not in path.name and (path / "__init__.py").is_file():
             yield from _modules(root, path, f"{package}{path.name}.")
@@ -59,14 +67,20 @@ def names_benchmarks(file: SuiteFile) -> bool:
     """Whether a name of a benchmark stands in the file.
 
     If none does, it may still inherit some; but then it doesn't matter if it can't be imported.
+    One that can't be read might.
     """
-    return _BENCHMARK.search(_text(file)) is not None
+    text = _text(file)
+    return text is None or _BENCHMARK.search(text) is not None
 
 
 def is_program(file: SuiteFile) -> bool:
     """Whether the file is a script beside the benchmarks, which there is no need to import."""
-    return _MAIN.search(_text(file)) is not None and not names_benchmarks(file)
+    text = _text(file)
+    return text is not None and _MAIN.search(text) is not None and not names_benchmarks(file)
 
 
-def _text(file: SuiteFile) -> str:
-    return Path(file.path).read_text(encoding="utf-8", errors="replace")
+def _text(file: SuiteFile) -> str | None:
+    try:
+        return Path(file.path).read_text(encoding="utf-8", errors="replace")
+    except OSError:  # a link to nowhere, or deleted meanwhile
+        return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -13,9 +12,7 @@ from gpubench.environment import describe_run
 from gpubench.errors import ArgumentError
 from gpubench.storage import Record, SavedResults
 from gpubench.storage.files import shared_environment
-
-_MAX_SHARE = 0.05
-"""Share of a run's time that may go into saving, which disturbs what is measured meanwhile."""
+from gpubench.storage.pace import Pace
 
 
 class Keeper:
@@ -47,7 +44,7 @@ class Keeper:
             **describe_run(_now(), suite),
             "suite": self._suite,
         }
-        self._due = 0.0
+        self._pace = Pace()
 
     def earlier(self) -> SavedResults | None:
         """Return what an earlier run left, if it left anything.
@@ -86,19 +83,17 @@ class Keeper:
         """
         if self._path is None:
             return
-        begin = time.perf_counter()
         try:
-            storage.save(self._path, records, environment=self.environment(records))
+            with self._pace.saving():
+                storage.save(self._path, records, environment=self.environment(records))
         except OSError as error:
             raise ArgumentError(
                 f"save={os.fspath(self._path)!r} can't be written: {error}"
             ) from error
-        end = time.perf_counter()
-        self._due = end + (end - begin) / _MAX_SHARE
 
     def save_if_cheap(self, records: Sequence[Record]) -> None:
         """Write the file, unless it was just now, or can't be: it may be possible at the end."""
-        if time.perf_counter() >= self._due:
+        if self._pace.is_due:
             with suppress(ArgumentError):
                 self.save(records)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from types import ModuleType
 
 from gpubench.suites.benchmark import Benchmark
@@ -42,6 +43,11 @@ class Member:
         func = getattr(holder, self.attribute)
         sources = (func, holder) if self.owner is None else (func, holder, self.module)
         return Benchmark(func, sources)
+
+    @cached_property
+    def parameters(self) -> tuple[tuple[str, ...], list[tuple[object, ...]]]:
+        """Their names, and every combination of their values; an iterator has them but once."""
+        return self.instance().parameters()
 
 
 def members(module: ModuleType, prefix: str) -> Iterator[Member]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import re
@@ -24,7 +25,10 @@ _GRACE = 5.0
 
 _POLL_TIME = 0.2
 
-_TIMEOUT = re.compile(r"^Timeout \(\d+:\d+:\d+", re.MULTILINE)
+_MAX_OUTPUT = 2**16
+"""Bytes at the end of what a child has printed that are looked at."""
+
+_TIMEOUT = re.compile(r"Timeout \(\d+:\d+:\d+(\.\d+)?\)!$", re.MULTILINE)
 _EXTENSIONS = re.compile(r"^Extension modules: .*", re.MULTILINE)
 """What faulthandler says, and what isn't worth saying of it."""
 
@@ -99,8 +103,8 @@ class Child:
             wait = min(left, _POLL_TIME)
             with suppress(queue.Empty):
                 event = self._events.get(timeout=wait)
-                if event is None:
-                    raise ChildError(self._obituary())
+                if event is None:  # it is about to end
+                    raise ChildError(self._obituary(_GRACE))
                 return event
             left -= wait
             # What it has forked may keep the pipe open, so that its end doesn't show there.
@@ -118,12 +122,13 @@ class Child:
                 self._events.put(event)
         self._events.put(None)
 
-    def _obituary(self) -> str:
+    def _obituary(self, grace: float = 0.0) -> str:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_POLL_TIME)
+            self._process.wait(grace)
         kill(self._process)
         status = self._process.wait()
-        self._output.seek(0)
+        end = self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, end - _MAX_OUTPUT))
         words = self._output.read().decode(errors="replace")
         late = "it took too long; " if _TIMEOUT.search(words) else ""
         return late + obituary(status, _EXTENSIONS.sub("", words))

@@ -103,4 +103,3 @@ def run_suite(
         environment=keeper.environment(ledger.records),
         path=None if save is None else os.fspath(save),
     )
-

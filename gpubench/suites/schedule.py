@@ -26,16 +26,12 @@ from gpubench.suites.process import LOAD_TIMEOUT, Child, ChildError
 
 
 class Scheduler(Protocol):
-    """Imports the files of a suite and runs its tasks, here or elsewhere.
-
-    Attributes
-    ----------
-    environment : mapping of str to object
-        What is known ahead of where that is, as plain JSON values.
-    """
+    """Imports the files of a suite and runs its tasks, here or elsewhere."""
 
     @property
-    def environment(self) -> Mapping[str, object]: ...
+    def environment(self) -> Mapping[str, object]:
+        """What is known ahead of where that is, as plain JSON values."""
+        ...
 
     def discover(self, files: Sequence[SuiteFile]) -> tuple[list[Case], list[Record]]:
         """Return the cases of all files, and records of those that can't be imported."""

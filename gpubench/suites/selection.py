@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.errors import ArgumentError
 from gpubench.suites.case import Case
+from gpubench.suites.files import HOW_TO_BEGIN
 
 _N_LISTED = 5
 
@@ -27,12 +28,14 @@ def select(cases: Sequence[Case], only: str | None, params: Mapping[str, object]
     Raises
     ------
     ArgumentError
-        If no case is left, or the expression is none.
+        If no case is there or left, or the expression is none.
     """
     try:
         pattern = re.compile(only or "")
     except re.error as error:
         raise ArgumentError(f"only={only!r} is not a regular expression: {error}") from error
+    if not cases:
+        raise ArgumentError(f"the suite has no benchmarks; {HOW_TO_BEGIN}")
     for name in params:
         known = sorted({each for case in cases for each in case.params})
         if name not in known:
@@ -45,7 +48,7 @@ def select(cases: Sequence[Case], only: str | None, params: Mapping[str, object]
         and all(_has(case, name, values) for name, values in params.items())
     ]
     if not selected:
-        found = ", ".join(repr(case.key) for case in cases[:_N_LISTED]) or "none"
+        found = ", ".join(repr(case.key) for case in cases[:_N_LISTED])
         raise ArgumentError(
             f"no benchmark is selected by only={only!r} and params={dict(params)!r}; "
             f"of the {len(cases)} that are there, the first are: {found}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from gpubench.arguments import callable_name, one_of, synchronous, text
+from gpubench.arguments import callable_name, one_of, shown, synchronous, text
 from gpubench.devices import current_platform
 from gpubench.devices.nvml import Sensors, find_sensors
 from gpubench.errors import ArgumentError
@@ -149,7 +149,7 @@ def _collector(chosen: object) -> Collector:
             f"collect {wanted}; to make {callable_name(chosen)} one, decorate it with "
             "@collect('run'), for example"
         )
-    raise ArgumentError(f"collect {wanted}; got {chosen!r}")
+    raise ArgumentError(f"collect {wanted}; got {shown(chosen)}")
 
 
 def _sensors(device: int) -> Sensors:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpubench import arguments
 from gpubench.bench import CACHES
@@ -26,6 +27,9 @@ from gpubench.sweeps.runner import ORDERS
 from gpubench.sweeps.subject import Goal
 from gpubench.sweeps.thermal import Mode, ThermalPolicy
 from gpubench.timers import METHODS
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 class sweep:  # noqa: N801  # a decorator
@@ -75,6 +79,10 @@ class sweep:  # noqa: N801  # a decorator
     discard_throttled : bool
         Whether samples that the GPU was slowed down in are taken anew; at most as many as are
         kept, and ten.
+    client : distributed.Client, optional
+        Connected with a Dask cluster, on whose workers each configuration is measured as a task of
+        its own, never two at once on a GPU. What a worker that dies was at is measured elsewhere.
+        The function has to be one that cloudpickle can send.
     checkpoint : str or path-like, optional
         A file that each configuration is written to when it has ended, and from which a later
         run of the same sweep goes on.
@@ -130,6 +138,7 @@ class sweep:  # noqa: N801  # a decorator
         collect: str | Collector | Iterable[str | Collector] = (),
         thermal: Mode | ThermalPolicy = "off",
         discard_throttled: bool = False,
+        client: Client | None = None,
         checkpoint: str | PathLike[str] | None = None,
         counters: str | Iterable[str] | None = None,
         ncu: str | PathLike[str] = "ncu",
@@ -155,6 +164,8 @@ class sweep:  # noqa: N801  # a decorator
             reductions(metric_names(counters), reduce)
             if keep_report is not None:
                 report_path(keep_report)
+        if client is not None:
+            _check_client(client, order, devices, counters)
         if not isinstance(discard_throttled, bool):
             raise ArgumentError(f"discard_throttled must be a bool, got {discard_throttled!r}")
         self._options = Options(
@@ -185,6 +196,7 @@ class sweep:  # noqa: N801  # a decorator
                 "reduce": reduce,
                 "timeout": ncu_timeout,
             },
+            client=client,
             progress=progress,
             name=None if name is None else arguments.text("name", name),
         )
@@ -203,6 +215,31 @@ class sweep:  # noqa: N801  # a decorator
     ) -> SweepResult:
         """Run a sweep of a function that isn't decorated; `options` are those of `sweep`."""
         return cls(configs, **options)(func)()
+
+
+def _check_client(
+    client: object, order: str, devices: int | Sequence[int] | None, counters: object
+) -> None:
+    """Refuse what is no client of Dask, and what can't be done on its workers."""
+    distributed = sys.modules.get("distributed")
+    if distributed is None or not isinstance(client, distributed.Client) or client.asynchronous:
+        raise ArgumentError(
+            f"client must be a distributed.Client that isn't asynchronous, got {client!r}"
+        )
+    if order != "given":
+        raise ArgumentError(
+            f"order={order!r} takes samples of all configurations by turns in one process; with "
+            "client, each is a task of its own: leave order out"
+        )
+    if devices is not None:
+        raise ArgumentError(
+            f"devices={devices!r}: with client, each worker measures on its own GPU; leave it out"
+        )
+    if counters is not None:
+        raise ArgumentError(
+            "counters are read on this machine, and client has the function measured on others; "
+            "leave one of them out"
+        )
 
 
 class SweptFunction:

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from os import PathLike
 from types import CodeType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpubench import notes
-from gpubench.bench import Bench
-from gpubench.devices.nvml import DeviceState, read_state
-from gpubench.environment import describe_environment
 from gpubench.errors import ArgumentError
 from gpubench.notes import Note
 from gpubench.progress import progress_bar
 from gpubench.sweeps.checkpoint import Checkpoint, open_checkpoint
-from gpubench.sweeps.collection import Collectors
 from gpubench.sweeps.collectors import Collector
 from gpubench.sweeps.configurations import configurations
 from gpubench.sweeps.counters import CounterReport, collect_counters, limited_by
+from gpubench.sweeps.engine import Engine, Here, Keep, Site
 from gpubench.sweeps.measurement import Measurement
 from gpubench.sweeps.outcome import SweepResult
-from gpubench.sweeps.roofline import device_peaks
-from gpubench.sweeps.runner import Runner
-from gpubench.sweeps.subject import Goal, Watch
-from gpubench.sweeps.thermal import ThermalPolicy, ThermalWatch
+from gpubench.sweeps.subject import Goal
+from gpubench.sweeps.thermal import ThermalPolicy
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +55,7 @@ class Options:
     checkpoint: str | PathLike[str] | None
     counters: tuple[str, ...] | None
     counting: Mapping[str, Any]
+    client: Client | None
     progress: bool | None
     name: str | None
 
@@ -115,36 +114,34 @@ class Run:
         """Measure what isn't done yet, and keep what is, whatever happens."""
         options = self._options
         with ExitStack() as stack:
-            bench = stack.enter_context(Bench(**options.bench))
+            engine = stack.enter_context(self._engine())
             checkpoint = None
             if options.checkpoint is not None:
-                agreed = self._agreed(bench)
+                agreed = self._agreed(engine.gpu_names)
                 opened = open_checkpoint(options.checkpoint, self._name, self._configs, agreed)
                 checkpoint = stack.enter_context(opened)
                 self._measured.update(checkpoint.done)
             left = {i: c for i, c in enumerate(self._configs) if i not in self._measured}
             n_samples = options.goal.n_repeat and options.goal.n_repeat * len(left)
             bar = progress_bar(options.progress, n_samples, self._name, "run")
-            watch = self._watch(bench)
-            runner = Runner(
-                bench,
-                self._func,
-                self._name,
-                options.goal,
-                watch,
-                self._keeper(checkpoint),
-                stack.enter_context(bar),
-            )
             try:
-                runner.run(left, options.order, options.seed)
+                engine.measure(left, self._keeper(checkpoint), stack.enter_context(bar))
             except KeyboardInterrupt:
                 self._notes.append(notes.sweep_interrupted(len(self._measured), len(self._configs)))
                 raise
             finally:
-                self._measured.update(runner.interrupted)
-                self._describe(bench, watch)
+                self._measured.update(engine.interrupted)
+                self._describe(engine.site)
 
-    def _agreed(self, bench: Bench) -> dict[str, object]:
+    def _engine(self) -> Engine:
+        engine: Callable[..., Engine] = Here
+        if self._options.client is not None:
+            from gpubench.integrations.dask.sweeps import OnDask
+
+            engine = OnDask
+        return engine(self._options, self._func, self._name, self._parameters)
+
+    def _agreed(self, gpu_names: Sequence[str]) -> dict[str, object]:
         """Return what two runs must have in common for one to go on where the other ended."""
         goal = self._options.goal
         return {
@@ -152,14 +149,12 @@ class Run:
             "n_repeat": goal.n_repeat,
             "n_warmup": goal.n_warmup,
             "max_duration": str(goal.max_duration),
-            "gpus": [device.properties.name for device in bench.devices],
+            "gpus": list(gpu_names),
             "collect": [collector.name for collector in self._options.collectors],
             "code": _digest(self._func),
         }
 
-    def _keeper(
-        self, checkpoint: Checkpoint | None
-    ) -> Callable[[int, tuple[Measurement, ...]], None]:
+    def _keeper(self, checkpoint: Checkpoint | None) -> Keep:
         def keep(index: int, measurements: tuple[Measurement, ...]) -> None:
             self._measured[index] = measurements
             if checkpoint is not None:
@@ -167,29 +162,16 @@ class Run:
 
         return keep
 
-    def _watch(self, bench: Bench) -> Watch:
-        first = bench.devices[0] if bench.devices else None
-
-        def read() -> DeviceState | None:
-            return read_state(first.properties.pci_bus_id) if first else None
-
-        return Watch(
-            Collectors(self._options.collectors, self._parameters, first.id if first else 0),
-            ThermalWatch(self._options.thermal, read),
-            read,
-            self._options.discard_throttled,
-        )
-
-    def _describe(self, bench: Bench, watch: Watch) -> None:
-        self._environment = describe_environment(bench.platform, bench.devices)
-        self._peaks = self._peaks or device_peaks(bench.platform, bench.devices)
-        if watch.waits:
+    def _describe(self, site: Site) -> None:
+        self._environment = dict(site.environment)
+        self._peaks = self._peaks or site.peaks
+        if site.waits:
             self._notes.append(
                 notes.waited_for_heat(
-                    len(watch.waits),
-                    sum(wait.waited_time for wait in watch.waits),
-                    sum(wait.timed_out for wait in watch.waits),
-                    watch.waits[-1].reason,
+                    len(site.waits),
+                    sum(wait.waited_time for wait in site.waits),
+                    sum(wait.timed_out for wait in site.waits),
+                    site.waits[-1].reason,
                 )
             )
 

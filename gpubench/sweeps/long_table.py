@@ -27,7 +27,9 @@ Columns of the aggregated table; what isn't known, or doesn't apply, is empty:
     Which ceiling the measurement comes nearest to, and how near.
 ``kernels``
     Names of the kernels that ran, as far as they are known.
-``device``, ``device_name``
+``host``
+    Where it was measured.
+``device``, ``device_name``, ``device_uuid``
     Whose time it is, or is computed from; empty for the host's.
 ``sm_clock_hz``, ``memory_clock_hz``, ``temperature_c``
     As NVML measured them on that device right after the samples.
@@ -90,8 +92,10 @@ _OF_METRIC = {
 _OF_MEASUREMENT = {
     "roofline": _TEXT,
     "kernels": _TEXT,
+    "host": _TEXT,
     "device": _INTEGER,
     "device_name": _TEXT,
+    "device_uuid": _TEXT,
     "sm_clock_hz": _FLOAT,
     "memory_clock_hz": _FLOAT,
     "temperature_c": _FLOAT,
@@ -266,6 +270,7 @@ def _rest(row: Row, metric: Metric | None) -> Record:
         return cells
     cells |= {
         "kernels": "; ".join(kernel.name for kernel in result.kernels),
+        "host": cell(result.environment.get("host")),
         "method": result.method,
         "notes": ", ".join(note.code for note in result.notes),
     }
@@ -277,8 +282,13 @@ def _rest(row: Row, metric: Metric | None) -> Record:
 def _device(result: BenchmarkResult, device: int) -> Record:
     """Return a device's name, and its state right after the samples, as far as it is known."""
     environment: Mapping[str, Any] = result.environment
-    names = {each.get("id"): each.get("name") for each in environment.get("devices", ())}
+    described = {each.get("id"): each for each in environment.get("devices", ())}
+    known = described.get(device, {})
     states = dict(zip(result.devices, environment.get("device_states", ()), strict=False))
     before, after = states.get(device) or (None, None)
     state: Mapping[str, Any] = after or before or {}
-    return {"device_name": names.get(device), **{key: state.get(key) for key in _STATE}}
+    return {
+        "device_name": known.get("name"),
+        "device_uuid": known.get("uuid"),
+        **{key: state.get(key) for key in _STATE},
+    }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.arguments import finite_number
+from gpubench.arguments import finite_number, shown
 from gpubench.errors import ArgumentError
 from gpubench.result import BenchmarkResult
 from gpubench.stats import FloatArray, Statistics, summarize
@@ -244,7 +244,7 @@ def checked_derive(derive: Derive) -> dict[str, Callable[..., object]]:
     if not isinstance(derive, Mapping):
         raise ArgumentError(
             f"derive must be a mapping of names to functions, such as "
-            f'{{"tflops": lambda t, n: 2 * n**3 / t / 1e12}}; got {derive!r}'
+            f'{{"tflops": lambda t, n: 2 * n**3 / t / 1e12}}; got {shown(derive)}'
         )
     for name, function in derive.items():
         if not isinstance(name, str) or not name:
@@ -255,7 +255,7 @@ def checked_derive(derive: Derive) -> dict[str, Callable[..., object]]:
                 f"{', '.join(RESERVED)}"
             )
         if not callable(function):
-            raise ArgumentError(f"derive[{name!r}] must be a function, got {function!r}")
+            raise ArgumentError(f"derive[{name!r}] must be a function, got {shown(function)}")
     return dict(derive)
 
 
@@ -293,7 +293,7 @@ _LARGEST = 1e150
 def _value_and_unit(name: str, returned: object) -> tuple[float, str]:
     value, unit = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, "")
     if not isinstance(unit, str):
-        raise ArgumentError(f"{name} must return a number or (number, unit), got {returned!r}")
+        raise ArgumentError(f"{name} must return a number or (number, unit), got {shown(returned)}")
     number = finite_number(f"the value of {name}", value)  # type: ignore[arg-type]
     if abs(number) > _LARGEST:
         raise ArgumentError(f"the value of {name} must be below {_LARGEST:g}, got {number:g}")

@@ -8,6 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
+from gpubench.devices.place import places_of
 from gpubench.errors import ArgumentError
 from gpubench.sweeps.cells import cell
 from gpubench.sweeps.measurement import Measurement
@@ -71,12 +72,14 @@ def normalized(
     -------
     list of tuple of Metric
         Multiples without unit, which name their baseline. A metric stays as it is, in its unit,
-        if it has no baseline, or one of another unit or whose median isn't above zero.
+        if it has no baseline, or one of another kind of device, of another unit, or whose median
+        isn't above zero.
     """
     found: dict[Hashable, Sequence[Metric]] = {}
     for measurement, its_metrics in zip(measurements, metrics, strict=True):
         if its_metrics:
-            found.setdefault(_key(measurement.config, measurement.region), its_metrics)
+            key = _key(measurement.config, measurement.region)
+            found.setdefault((key, device_kind(measurement)), its_metrics)
     name = baseline_name(against)
     result = []
     for measurement, its_metrics in zip(measurements, metrics, strict=True):
@@ -84,9 +87,18 @@ def normalized(
             key = _key(measurement.config, against)
         else:
             key = _key({**measurement.config, **against}, measurement.region)
-        baseline = found.get(key, ())
+        baseline = found.get((key, device_kind(measurement)), ())
         result.append(tuple(_divided(metric, baseline, name) for metric in its_metrics))
     return result
+
+
+def device_kind(measurement: Measurement) -> Hashable:
+    """Return what is the same if times differ by no more than two devices of one kind do."""
+    if measurement.result is None:
+        return ()
+    environment = measurement.result.environment
+    names = tuple(place.gpu_name for place in places_of(environment))
+    return str(environment.get("cpu")), names
 
 
 def ratio_interval(

@@ -8,7 +8,7 @@ from typing import Any, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from gpubench.arguments import one_of, text, whole_number
+from gpubench.arguments import one_of, shown, text, whole_number
 from gpubench.errors import ArgumentError
 from gpubench.plain import each_plain, from_plain, number_from_plain, number_to_plain
 from gpubench.reading import mapping
@@ -110,7 +110,7 @@ def _flags(values: Any) -> npt.NDArray[np.bool_]:
 
 def _list(key: str, value: Any) -> list[Any]:
     if not isinstance(value, (list, tuple)):
-        raise ArgumentError(f"{key} must be a list, got {value!r}")
+        raise ArgumentError(f"{key} must be a list, got {shown(value)}")
     return list(value)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from gpubench.devices.place import places_of
 from gpubench.notes import Note
 from gpubench.sweeps.measurement import Measurement
 from gpubench.sweeps.metrics import (
@@ -20,11 +22,14 @@ from gpubench.sweeps.metrics import (
     derived,
     rate,
 )
-from gpubench.sweeps.normalization import baseline_name, normalized
+from gpubench.sweeps.normalization import baseline_name, device_kind, normalized
 from gpubench.sweeps.roofline import ABOVE, Roofline, peaks_of, roofline
 
 if TYPE_CHECKING:
     from gpubench.sweeps.outcome import SweepResult
+
+
+_N_LISTED = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,12 +106,34 @@ def _roofline(
 def remarks(result: SweepResult) -> tuple[Note, ...]:
     """Return what a reader should know of the metrics of a sweep: each kind once."""
     candidates = (
+        _several_devices(result),
         *_missing(result.rows),
         _no_baseline(result),
         _no_peak(result),
         _above_peak(result),
     )
     return tuple(note for note in candidates if note)
+
+
+def _several_devices(result: SweepResult) -> Note | None:
+    """Configurations were measured on different devices."""
+    places = Counter(
+        " and ".join(map(str, places_of(each.result.environment)))
+        for each in result.measurements
+        if each.result is not None
+    )
+    if len(places) < 2:
+        return None
+    listed = [f"{n} on {place}" for place, n in places.most_common(_N_LISTED)]
+    listed += [f"the rest on {len(places) - _N_LISTED} others"] * (len(places) > _N_LISTED)
+    multiples = result.normalize_against is not None
+    return Note(
+        "several-devices",
+        f"Measurements were taken on different devices: {'; '.join(listed)}.",
+        "Don't take a small difference between them for the configurations' doing"
+        f"{', nor a multiple of a baseline' * multiples}; the columns host and device_uuid tell "
+        "them apart.",
+    )
 
 
 def _missing(rows: Sequence[Row]) -> list[Note]:
@@ -136,11 +163,14 @@ def _no_baseline(result: SweepResult) -> Note | None:
         return None
     name = baseline_name(result.normalize_against)
     regions = ", ".join(dict.fromkeys(each.region for each in result.measurements))
+    advice = f"Regions are {regions}." if len(without) == len(measured) else ""
+    if len({device_kind(row.measurement) for row in measured}) > 1:
+        advice = f"One that another kind of device was measured on doesn't count. {advice}".rstrip()
     return Note(
         "no-baseline",
         f"There is no baseline {name} for {len(without)} of {len(measured)} measurements, which "
         "are shown as they were measured.",
-        f"Regions are {regions}." if len(without) == len(measured) else "",
+        advice,
     )
 
 

@@ -100,7 +100,7 @@ def choose_timer(
     Parameters
     ----------
     method : str
-        One of `METHODS`.
+        One of `gpubench.timers.METHODS`.
     subject : Subject
         The call.
     platform : Platform

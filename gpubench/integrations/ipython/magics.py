@@ -211,10 +211,10 @@ def restore_accelerators() -> None:
 
 def _not_empty(source: str) -> None:
     if not source.strip():
-        raise ArgumentError("a statement is needed")
+        raise ArgumentError("a statement is needed, such as a.sum()")
 
 
-def _display(value: object, **how: Any) -> None:
+def _display(value: object) -> None:
     from IPython.display import display
 
-    display(value, **how)
+    display(value)

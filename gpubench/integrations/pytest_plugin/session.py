@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,15 +14,13 @@ from gpubench.integrations.pytest_plugin.fixture import GpuBenchmark
 from gpubench.integrations.pytest_plugin.settings import Settings, read_settings
 from gpubench.integrations.pytest_plugin.summary import failures, summary
 from gpubench.storage import Record, save
+from gpubench.storage.pace import Pace
 from gpubench.storage.record import Status
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
 
 _STATUSES: dict[str, Status] = {"passed": "ok", "failed": "failed", "skipped": "skipped"}
-
-_SAVING_SHARE = 0.05
-"""The share of a session's time that may go into saving what was timed so far."""
 
 
 class BenchmarkSession:
@@ -53,8 +50,8 @@ class BenchmarkSession:
         self.trouble = ""
         self._records: dict[str, list[Record]] = {}  # by node id
         self._running: dict[str, GpuBenchmark] = {}
-        self._passed: set[str] = set()
-        self._next_save = time.monotonic()
+        self._reports: dict[str, pytest.TestReport] = {}  # what tells how a running test ended
+        self._pace = Pace()
 
     @property
     def records(self) -> list[Record]:
@@ -72,7 +69,6 @@ class BenchmarkSession:
     def benchmark_for(self, item: pytest.Item) -> GpuBenchmark:
         """Return the fixture of a test that begins."""
         self._records.pop(item.nodeid, None)  # if the test runs once more
-        self._passed.discard(item.nodeid)
         self._running[item.nodeid] = GpuBenchmark(self, item)
         return self._running[item.nodeid]
 
@@ -91,42 +87,45 @@ class BenchmarkSession:
         if interrupted:
             raise KeyboardInterrupt
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> None:
-        """Note that the test has passed: pytest gets here only then."""
-        self._passed.add(item.nodeid)
-
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Settle what a test's times are worth: nothing, if it failed."""
-        if report.when != "call" and report.outcome == "passed":
+        """Learn how a test ends, and settle what its times are worth: nothing, if it failed.
+
+        One with subtests has a report of each before its own, and failed if any of them did.
+        """
+        test = report.nodeid
+        if test not in self._running:
             return
-        fixture = self._running.pop(report.nodeid, None)
-        if fixture is None:
-            return
-        status = "ok" if report.nodeid in self._passed else _STATUSES.get(report.outcome)
-        if status is None:  # it will run once more
-            self._records.pop(report.nodeid, None)
-        elif status != "ok":
+        if report.outcome not in _STATUSES:  # it will run once more
+            self._records.pop(test, None)
+            del self._running[test]
+            self._reports.pop(test, None)
+        elif report.when != "teardown":
+            if test not in self._reports or self._reports[test].outcome != "failed":
+                self._reports[test] = report
+        else:
+            self._settle(self._running.pop(test), self._reports.pop(test))
+
+    def _settle(self, fixture: GpuBenchmark, report: pytest.TestReport) -> None:
+        status = _STATUSES[report.outcome]
+        if status != "ok":
             timed = self._records.get(report.nodeid) or [fixture.record()]
             self._records[report.nodeid] = [
                 replace(record, status=status, reason=_reason(report), result=None)
                 for record in timed
             ]
-        if time.monotonic() >= self._next_save:
+        if self._pace.is_due:
             self._save()
 
     def _save(self) -> None:
         """Save what there is, so that a crash of a later test loses little of it."""
         if self.settings.save is None or not self.records:
             return
-        begin = time.monotonic()
         try:
-            save(self.settings.save, self.records)
+            with self._pace.saving():
+                save(self.settings.save, self.records)
             self.trouble = ""
         except (GpubenchError, OSError) as error:
             self.trouble = str(error)
-        end = time.monotonic()
-        self._next_save = end + (end - begin) / _SAVING_SHARE
 
     def _compare(self) -> None:
         baseline = self.settings.baseline

@@ -103,13 +103,4 @@ def _writable(path: Path) -> Path:
 
 
 def _margin(given: str | None) -> float:
-    if given is None:
-        return MARGIN
-    number = given.strip().removesuffix("%")
-    try:
-        margin = float(number) / (100 if number != given.strip() else 1)
-    except ValueError:
-        raise ArgumentError(
-            f"--gpubench-margin must be a number such as 5% or 0.05, got {given!r}"
-        ) from None
-    return arguments.finite_number("--gpubench-margin", margin, above=0)
+    return MARGIN if given is None else arguments.share("--gpubench-margin", given)

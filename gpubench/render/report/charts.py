@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gpubench.render.content import Series, series
+from gpubench.render.content import Series, longest, series
 from gpubench.render.report.elements import shown
-from gpubench.render.report.figures import timed
 from gpubench.render.report.rows import Row
 from gpubench.render.report.runs import Run
 from gpubench.render.report.samples import Axis, axis_for, histogram, run_order
@@ -47,7 +46,7 @@ def charts(runs: Sequence[Run], row: Row, most: int) -> list[dict[str, Any]]:
     found: dict[str, list[_Timed]] = {}
     first = next((each.result for each in row.records if each and each.result), None)
     if first is not None:
-        found[timed(first).label] = []
+        found[longest(first).label] = []
     for run, record in zip(runs, row.records, strict=True):
         if record is not None and record.result is not None:
             for each in series(record.result):
@@ -82,7 +81,7 @@ def _block_starts(record: Record) -> list[int]:
 def _codes(record: Record, samples: Series) -> list[str]:
     """Return the codes of the notes on these samples, which are those on the longest times."""
     result = record.result
-    if result is None or timed(result).label != samples.label:
+    if result is None or longest(result).label != samples.label:
         return []
     return list(dict.fromkeys(shown(note.code) for note in result.notes))
 

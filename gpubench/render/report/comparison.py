@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from gpubench.comparison.judgement import Judgement
 from gpubench.comparison.outcome import Comparison
-from gpubench.comparison.run_comparison import RunComparison
+from gpubench.comparison.run_comparison import VERDICTS, RunComparison
 from gpubench.render.report.elements import Html, element, embedded, joined, shown
 from gpubench.render.report.rows import Row, compared_arm
 from gpubench.render.report.runs import Run
@@ -16,8 +16,6 @@ from gpubench.render.report.table import verdict_mark
 
 _MOST_INTERVALS = 60
 """More don't fit in a chart that can be read; those farthest from "same" are taken."""
-
-_VERDICTS = ("slower", "faster", "same", "unclear")
 
 
 def comparison_section(
@@ -49,7 +47,7 @@ def _of_run(
         return element("div", heading, element("p", "They have no benchmark in common."))
     arms = [(row, compared_arm(each)) for row, each in rows if each is not None]
     counts = Counter(arm.verdict for _, arm in arms)
-    order = dict.fromkeys([*_VERDICTS, *counts])
+    order = dict.fromkeys([*VERDICTS, *counts])
     marks = [
         element("li", verdict_mark(each), f" {counts[each]:,}") for each in order if counts[each]
     ]

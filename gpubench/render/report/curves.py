@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 
@@ -76,12 +76,8 @@ def curves(runs: Sequence[Run]) -> list[Curve]:
         for each in run.observations:
             place = {**each.place, **({_FILE: run.label} if len(runs) > 1 else {})}
             key = (each.name, each.metric, each.unit)
-            found.setdefault(key, []).append(_placed(each, place))
+            found.setdefault(key, []).append(replace(each, place=place))
     return list(chain.from_iterable(_curves(key[0], group) for key, group in found.items()))
-
-
-def _placed(each: Observation, place: Mapping[str, Cell]) -> Observation:
-    return replace(each, place=place)
 
 
 def _curves(title: str, group: Sequence[Observation]) -> list[Curve]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpubench.comparison.outcome import Comparison
 from gpubench.notes import Note
 from gpubench.render.comparison import sentence
-from gpubench.render.content import facts, series
+from gpubench.render.content import facts, kernel_texts, series
 from gpubench.render.report.charts import charts
 from gpubench.render.report.elements import Html, element, embedded, joined
 from gpubench.render.report.rows import Row, compared_arm
@@ -141,12 +141,7 @@ def _of_record(run: Run, record: Record, with_label: bool) -> Html | None:
             said += f", first call {format_time(result.first_call_time)}"
         parts.append(element("p", said, class_="facts"))
         parts.append(_notes(result.notes))
-        parts.append(
-            _list(
-                f"{k.calls:.3g} times {format_time(k.median_time)}: {k.name}"
-                for k in result.kernels
-            )
-        )
+        parts.append(_list(kernel_texts(result)))
     parts.append(_list(f"{name} = {value:.6g}" for name, value in record.summary.items()))
     if not any(parts):
         return None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpubench.render.content import Series, median_text, series
-from gpubench.render.sweep import number
-from gpubench.render.units import common_unit, format_bytes, format_time
-from gpubench.result import BenchmarkResult
+from gpubench.render.content import Series, longest, median_text, series
+from gpubench.render.units import common_unit, format_time, format_value
 from gpubench.storage import Record
 
 
@@ -35,12 +32,6 @@ class Figure:
     clock: str = ""
 
 
-def timed(result: BenchmarkResult) -> Series:
-    """Return the samples of the device with the longest times, or the CPU's without any."""
-    cpu, *gpus = series(result)
-    return max(gpus, key=lambda each: each.statistics.median, default=cpu)
-
-
 def figure(record: Record | None) -> Figure | None:
     """Return the busiest device's median, or the CPU's; else what else there is."""
     if record is None:
@@ -52,7 +43,7 @@ def gpu_figure(record: Record) -> Figure | None:
     """Return the busiest device's median."""
     if record.result is None or not record.result.devices:
         return None
-    return _median(timed(record.result))
+    return _median(longest(record.result))
 
 
 def cpu_figure(record: Record) -> Figure | None:
@@ -65,19 +56,8 @@ def other_figure(record: Record) -> Figure | None:
     if record.result is not None:
         return None
     if record.value is not None:
-        return Figure(record.value, value_text(record.value, record.unit))
+        return Figure(record.value, format_value(record.value, record.unit))
     return _summary(record.summary)
-
-
-def value_text(value: float, unit: str) -> str:
-    """Return a value with its unit, sizes and times in one that suits them."""
-    if not math.isfinite(value):
-        return f"{value} {unit}".rstrip()
-    if unit in ("bytes", "B") and 0 <= value < 2**60:
-        return format_bytes(round(value))
-    if unit in ("s", "seconds"):
-        return format_time(value)
-    return f"{number(value)} {unit}".rstrip()
 
 
 def _median(samples: Series) -> Figure:

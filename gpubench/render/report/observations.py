@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.reading import mapping
-from gpubench.render.content import series
+from gpubench.render.content import longest
 from gpubench.render.sweep import TIME_NAMES
 from gpubench.storage import Record
 from gpubench.sweeps.cells import Cell, cell
@@ -52,11 +52,9 @@ def of_records(records: Iterable[Record]) -> Iterator[Observation]:
             yield Observation(record.name, "value", record.unit, place, *values)
         if record.result is None:
             continue
-        cpu, *gpus = series(record.result)
-        timed = max((each.statistics for each in gpus), key=lambda s: s.median, default=None)
-        statistics = timed or cpu.statistics
+        statistics = longest(record.result).statistics
         low, high = statistics.ci95 or (statistics.min, statistics.max)
-        metric = TIME_NAMES[GPU_TIME if timed else CPU_TIME]
+        metric = TIME_NAMES[GPU_TIME if record.result.devices else CPU_TIME]
         yield Observation(record.name, metric, SECONDS, place, statistics.median, low, high)
 
 

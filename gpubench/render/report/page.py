@@ -11,6 +11,7 @@ from importlib import resources
 
 import gpubench
 from gpubench.comparison.run_comparison import RunComparison
+from gpubench.devices.place import places_of
 from gpubench.render.report import library
 from gpubench.render.report.comparison import comparison_section
 from gpubench.render.report.curve_figures import curve_figures
@@ -86,9 +87,8 @@ def _files(runs: Sequence[Run]) -> Iterator[Html]:
         facts = [f"{len(run.records):,} benchmarks"]
         if run.saved.format != "gpubench":
             facts.append(run.saved.format)
-        devices = run.environment.get("devices")
-        if isinstance(devices, list):
-            facts += dict.fromkeys(str(each.get("name")) for each in devices if "name" in each)
+        gpus = (place.gpu_name for place in places_of(run.environment))
+        facts += dict.fromkeys(filter(None, gpus))
         known = (run.environment.get(name) for name in ("host", "date"))
         facts += [str(value) for value in known if value]
         if len(runs) > 1 and number == 0:

@@ -61,7 +61,8 @@ class Row:
 
 def compared_arm(comparison: Comparison) -> ArmOutcome:
     """Return the arm of two that isn't the baseline."""
-    return next(arm for arm in comparison.arms if arm.name != comparison.baseline)
+    (arm,) = comparison.others
+    return arm
 
 
 def compare_with_first(runs: Sequence[Run], margin: float) -> list[RunComparison | None]:

@@ -15,6 +15,7 @@ from gpubench.reading import mapping
 from gpubench.render.report.observations import Observation, of_records, of_sweep
 from gpubench.storage import Record, SavedResults, load
 from gpubench.storage.document import read_document
+from gpubench.storage.files import shared_environment
 from gpubench.sweeps.plain import measurement_from_dict
 
 
@@ -44,15 +45,7 @@ class Run:
     @cached_property
     def environment(self) -> Mapping[str, object]:
         """The file's, or if it has none, what its results agree on."""
-        if self.saved.environment:
-            return self.saved.environment
-        results = [record.result for record in self.saved.records if record.result is not None]
-        first, *others = [result.environment for result in results] or [{}]
-        return {
-            key: value
-            for key, value in first.items()
-            if all(other.get(key) == value for other in others)
-        }
+        return self.saved.environment or shared_environment(self.saved.records)
 
 
 def read_runs(paths: Sequence[str | PathLike[str]]) -> list[Run]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gpubench.comparison.judgement import Judgement
+from gpubench.render.content import longest
 from gpubench.render.report.charts import points_a_series
 from gpubench.render.report.details import details
 from gpubench.render.report.elements import Html, element, joined
@@ -17,10 +18,10 @@ from gpubench.render.report.figures import (
     figure,
     gpu_figure,
     other_figure,
-    timed,
 )
 from gpubench.render.report.rows import Row, compared_arm
 from gpubench.render.report.runs import Run
+from gpubench.render.units import format_ratio
 from gpubench.storage import Record
 
 SEPARATOR = "|"
@@ -94,9 +95,7 @@ def _select(name: str, label: str, values: Iterable[Sequence[str]], at_least: in
     options = [
         element("option", f"{value} ({count})", value=value) for value, count in counts.items()
     ]
-    select = element(
-        "select", element("option", "all", value=""), options, data_filter=name
-    )  # fmt: skip
+    select = element("select", element("option", "all", value=""), options, data_filter=name)
     return element("label", element("span", label), select)
 
 
@@ -140,9 +139,9 @@ def _single_columns(rows: Sequence[Row]) -> list[_Column]:
 
 def _spread(record: Record) -> Figure | None:
     """Return how wide the middle half of the samples is, relative to their median."""
-    if record.result is None or not timed(record.result).statistics.median:
+    statistics = longest(record.result).statistics if record.result else None
+    if statistics is None or not statistics.median:
         return None
-    statistics = timed(record.result).statistics
     spread = (statistics.q3 - statistics.q1) / statistics.median
     return Figure(spread, f"{spread:.1%}")
 
@@ -178,7 +177,7 @@ def _ratio(place: int) -> Callable[[Row], Html]:
         comparison, change = row.comparisons[place], row.changes[place]
         if comparison is None:
             ratio = change.ratio if change else None
-            text = None if ratio is None else f"{ratio:.3f}"
+            text = None if ratio is None else format_ratio(ratio)
             return element("td", text, class_="number", data_sort=ratio)
         arm = compared_arm(comparison)
         judgement = arm.judgement
@@ -194,9 +193,9 @@ def _ratio(place: int) -> Callable[[Row], Html]:
 
 
 def _judged(judgement: Judgement) -> Iterable[Html]:
-    low, high = judgement.interval
-    yield element("span", f"{judgement.ratio:.3f}")
-    yield element("span", f"[{low:.3f}, {high:.3f}]", class_="interval")
+    ratio, interval = format_ratio(judgement.ratio, judgement.interval).split(" ", 1)
+    yield element("span", ratio)
+    yield element("span", interval, class_="interval")
 
 
 def verdict_mark(verdict: str) -> Html:

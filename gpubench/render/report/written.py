@@ -65,8 +65,10 @@ def written(
         files=tuple(run.saved.path or run.label for run in runs),
         n_benchmarks=len(rows),
         statuses=dict(Counter(status for row in rows for status in row.statuses)),
-        verdicts=tuple(
-            dict(Counter(compared_arm(each).verdict for each in column if each is not None))
-            for column in zip(*(row.comparisons for row in rows), strict=True)
-        ),
+        verdicts=tuple(_verdicts(rows, place) for place in range(len(runs) - 1)),
     )
+
+
+def _verdicts(rows: Sequence[Row], place: int) -> dict[str, int]:
+    compared = (row.comparisons[place] for row in rows)
+    return dict(Counter(compared_arm(each).verdict for each in compared if each is not None))

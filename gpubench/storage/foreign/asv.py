@@ -26,6 +26,7 @@ from gpubench.storage.foreign.common import (
     NO_SAMPLES,
     device_result,
     host_result,
+    mapping_or_empty,
     numbers,
     or_unavailable,
 )
@@ -165,13 +166,12 @@ def _descriptions(path: str) -> Mapping[str, Mapping[str, Any]]:
         value = read_document(described).value
     except ArgumentError:
         return {}
-    items = value.items() if isinstance(value, Mapping) else ()
+    items = mapping_or_empty(value).items()
     return {name: each for name, each in items if isinstance(each, Mapping)}
 
 
 def _environment(value: Mapping[str, Any]) -> dict[str, Any]:
-    params = value.get("params")
-    machine: Mapping[str, Any] = params if isinstance(params, Mapping) else {}
+    machine = mapping_or_empty(value.get("params"))
     known = {
         "date": _date(value),
         "host": machine.get("machine"),

@@ -90,6 +90,11 @@ def _result(
     return BenchmarkResult.from_dict(values)
 
 
+def mapping_or_empty(value: Any) -> Mapping[str, Any]:
+    """Return a mapping, an empty one where there is something else."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def numbers(values: Mapping[str, Any]) -> dict[str, float]:
     """Return those values that are finite numbers, as floats."""
     return {

@@ -52,18 +52,17 @@ def wrote(value: Any) -> bool:
 def read(document: Document) -> SavedResults:
     """Return a record for each state of each benchmark."""
     devices = {device.get("id"): _device(device) for device in _mappings("devices", document.value)}
-    meta = document.value.get("meta")
     return SavedResults(
         records=tuple(_records(document, devices)),
         environment={"devices": list(devices.values())},
         format=TOOL,
-        version=_version(meta if isinstance(meta, Mapping) else {}),
+        version=_version(document.value.get("meta")),
     )
 
 
 def _records(document: Document, devices: Mapping[Any, dict[str, Any]]) -> Iterator[Record]:
     for benchmark in _mappings("benchmarks", document.value):
-        name = _text("benchmarks: name", benchmark.get("name"))
+        name = text("benchmarks: name", benchmark.get("name"))
         states = _mappings("states", benchmark)
         on_several = len({state.get("device") for state in states}) > 1
         for state in states:
@@ -127,7 +126,7 @@ def _samples(folder: Path, files: Mapping[str, Any]) -> np.ndarray[Any, np.dtype
     The path is as the benchmark was told it, from the folder in which it ran; so only the last
     folder and the name are taken from it. That also keeps a file from having others read.
     """
-    *_, parent, name = ("", "", *PureWindowsPath(_text("filename", files.get("filename"))).parts)
+    *_, parent, name = ("", "", *PureWindowsPath(text("filename", files.get("filename"))).parts)
     size = whole_number("size", files.get("size", 0), at_least=1)
     if ".." in (parent, name):
         raise ArgumentError(f"its samples lie in a file of an unusual name: {name!r}")
@@ -151,15 +150,11 @@ def _named_values(key: str, values: Mapping[str, Any]) -> Iterator[dict[str, Any
     """Return names and values; numbers that stand there as text become numbers."""
     convert = {"int64": int, "float64": float}
     for each in _mappings(key, values):
-        name, value = _text(f"{key}: name", each.get("name")), each.get("value")
+        name, value = text(f"{key}: name", each.get("name")), each.get("value")
         try:
             yield {"name": name, "value": convert.get(str(each.get("type")), _same)(value)}
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"{key}: {name} must be a number, got {value!r}") from error
-
-
-def _text(key: str, value: Any) -> str:
-    return text(key, value)
 
 
 def _same(value: Any) -> Any:
@@ -186,7 +181,7 @@ def _device(values: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in known.items() if value is not None}
 
 
-def _version(meta: Mapping[str, Any]) -> int:
+def _version(meta: Any) -> int:
     """Return the major version of the file's format; 0 before it had one."""
     try:
         return int(meta["version"]["json"]["major"])

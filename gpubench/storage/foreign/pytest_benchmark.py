@@ -14,7 +14,13 @@ from gpubench.arguments import text, whole_number
 from gpubench.errors import ArgumentError
 from gpubench.reading import mapping
 from gpubench.storage.document import Document
-from gpubench.storage.foreign.common import NO_SAMPLES, host_result, numbers, or_unavailable
+from gpubench.storage.foreign.common import (
+    NO_SAMPLES,
+    host_result,
+    mapping_or_empty,
+    numbers,
+    or_unavailable,
+)
 from gpubench.storage.record import Record, SavedResults
 
 TOOL = "pytest-benchmark"
@@ -57,8 +63,7 @@ def read(document: Document) -> SavedResults:
 def _record(place: str, values: Any, environment: Mapping[str, object]) -> Record:
     values = mapping(place, values)
     name = text(f"{place}.fullname", values.get("fullname") or values.get("name"))
-    params = values.get("params")
-    params = params if isinstance(params, Mapping) else {}
+    params = mapping_or_empty(values.get("params"))
     if params:
         name = name.removesuffix(f"[{values.get('param')}]")
 
@@ -76,9 +81,9 @@ def _record(place: str, values: Any, environment: Mapping[str, object]) -> Recor
 
 
 def _environment(value: Mapping[str, Any]) -> dict[str, Any]:
-    machine = _mapping_or_empty(value["machine_info"])
-    cpu = _mapping_or_empty(machine.get("cpu"))
-    commit = _mapping_or_empty(value.get("commit_info"))
+    machine = mapping_or_empty(value["machine_info"])
+    cpu = mapping_or_empty(machine.get("cpu"))
+    commit = mapping_or_empty(value.get("commit_info"))
     known = {
         "date": value.get("datetime"),
         "host": machine.get("node"),
@@ -90,10 +95,6 @@ def _environment(value: Mapping[str, Any]) -> dict[str, Any]:
     if commit.get("id") and commit["id"] != "unversioned":
         known["git"] = {"commit": commit["id"], "dirty": commit.get("dirty")}
     return {key: each for key, each in known.items() if each}
-
-
-def _mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _major(version: Any) -> int:
