@@ -101,9 +101,9 @@ def install_command(driver: Driver | None) -> str:
     """Return the command that installs CuPy for this driver, or mends the one that is there."""
     usable = [each for each in _EXTRAS if driver is None or each <= driver.cuda[0]] or [_EXTRAS[0]]
     major = usable[0] if driver is None else usable[-1]
-    installed = set(_cupy_packages().values()).intersection(usable)
+    installed = [each for each in usable if each in set(_cupy_packages().values())]
     if len(installed) == 1:  # a CuPy for another major would come beside it
-        major = installed.pop()
+        (major,) = installed
     return f'pip install "gpubench[cuda{major}]"'
 
 

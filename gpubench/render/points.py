@@ -185,8 +185,9 @@ def _default_x(values: Mapping[str, Sequence[Cell]], free: Sequence[str]) -> str
 
 def is_number(value: Cell) -> bool:
     """Whether a value has a place on an axis of numbers, as integers beyond floats haven't."""
-    is_real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_real and abs(value) <= sys.float_info.max
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def _axis(name: str, metrics: Sequence[Metric]) -> tuple[float, str]:

@@ -46,10 +46,7 @@ class Benchmark:
     def _hooks(self, name: str) -> list[Callable[..., object]]:
         # asv allows setUp and tearDown, too; a class of benchmarks may well be called Setup
         keys = [
-            (source, key)
-            for source in self._sources
-            for key in dir(source)
-            if key.lower() == name
+            (source, key) for source in self._sources for key in dir(source) if key.lower() == name
         ]
         found = [getattr(source, key) for source, key in keys]
         return [hook for hook in found if not inspect.isclass(hook)]
