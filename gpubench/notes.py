@@ -176,7 +176,8 @@ def methods_differ(methods: Mapping[str, str]) -> Note:
     listed = ", ".join(f"{name} {method}" for name, method in methods.items())
     return Note(
         "methods-differ",
-        f"The arms were timed by different methods ({listed}), whose times differ by themselves.",
+        f"The arms were timed by different methods ({listed}), whose GPU times differ by "
+        "themselves and aren't judged.",
         "Give all of them method='events'.",
     )
 

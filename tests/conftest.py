@@ -19,8 +19,8 @@ def gpu():
 @pytest.fixture
 def no_cupy(monkeypatch):
     """A machine without CuPy."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "cupyx"]:
-        monkeypatch.delitem(sys.modules, name)  # imports CuPy as it is looked at
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("cupy", "cupyx")]:
+        monkeypatch.delitem(sys.modules, name)  # some import CuPy as they are looked at
     monkeypatch.setitem(sys.modules, "cupy", None)
 
 

@@ -70,6 +70,25 @@ class TestStatus:
             assert process.stderr.read() == ""
         assert process.returncode == 141
 
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")
+    def test_a_full_disk_is_1(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "gpubench", "demo"],
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert done.returncode == 1
+        expected = "gpubench: the output can't be written: No space left on device\n"
+        assert done.stderr == expected
+
+    @pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes outputs")
+    def test_outputs_may_be_closed(self):
+        command = f"'{sys.executable}' -m gpubench cache --path . >&- 2>&-"
+        assert subprocess.run(command, shell=True, check=False).returncode == 0
+
     def test_an_encoding_without_blocks(self):
         done = subprocess.run(
             [sys.executable, "-m", "gpubench", "demo"],

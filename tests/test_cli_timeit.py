@@ -136,6 +136,19 @@ class TestErrors:
             timeit(*words)
         assert caught.value.code == 2
 
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["1", "-n", "x"], "'x' is not a number from 1 on"),
+            (["'\udcc3'"], "is not in the system's encoding"),
+            (["1", "-s", "'\udcc3'"], "is not in the system's encoding"),
+        ],
+    )
+    def test_of_the_command_line_are_told_in_words(self, words, message, timeit, capsys):
+        with pytest.raises(SystemExit):
+            timeit(*words)
+        assert message in capsys.readouterr().err
+
     def test_ctrl_c_keeps_what_there_is(self, timeit):
         setup = "import itertools; count = itertools.count()"
         stop = "if next(count) > 30: raise KeyboardInterrupt"

@@ -110,6 +110,7 @@ class TestRun:
         )
         (note,) = (note for note in comparison.notes if note.code == "methods-differ")
         assert "waits events, not gated" in note.message
+        assert comparison["not"].gpu is None
 
 
 class TestVerdict:

@@ -162,10 +162,10 @@ class TestGate:
         assert benchmark(fake_cuda.work, (100e-6,), n_repeat=2).method == "gated"
 
     def test_without_a_compiler_there_is_none(self, fake_cuda):
-        fake_cuda.compile_error = "NVRTC was not found"
+        fake_cuda.compile_error = "NVRTC was not found\nHints"
         result = benchmark(fake_cuda.work, (100e-6,), n_repeat=2)
         assert result.method == "events"
-        assert "NVRTC was not found" in str(result)
+        assert "be compiled: NVRTC was not found; run gpubench info, which" in str(result)
 
     def test_hip_has_none(self, fake_cuda):
         fake_cuda.runtime.is_hip = True

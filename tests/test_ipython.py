@@ -192,6 +192,13 @@ class TestTimeit:
         assert "measure.py" not in shown
         assert "extension.py" not in shown
 
+    def test_ctrl_c_before_the_first_sample_shows_the_users_code_alone(self, ip):
+        with pytest.raises(KeyboardInterrupt):
+            ip("%gpu_timeit raise KeyboardInterrupt")
+        shown = ip.out + ip.err
+        assert "----> 1 raise KeyboardInterrupt" in shown
+        assert "session.py" not in shown
+
     def test_what_an_error_came_from_is_shown_too(self, ip):
         ip("def f():\n    try: {}['a']\n    except KeyError: raise OSError('lost')\n")
         assert isinstance(ip.error("%gpu_timeit f()"), OSError)
@@ -297,6 +304,11 @@ class TestCompare:
             "-x\n"
         )
         assert [arm.name for arm in comparison.arms] == ["x = 1 …", "''' …", "x = -1 …"]
+        assert not any(arm.mismatch for arm in comparison.arms)
+
+    def test_parts_of_several_lines_between_semicolons(self, ip):
+        comparison = ip("%%gpu_compare -o -q -n 6\nx = 1\nx ;; y = 1\ny\n;; 1  \n")
+        assert [arm.name for arm in comparison.arms] == ["x = 1 …", "y = 1 …", "1"]
         assert not any(arm.mismatch for arm in comparison.arms)
 
     def test_different_values_are_a_mismatch(self, ip):

@@ -152,6 +152,15 @@ class TestTables:
         assert rows == ["0.json1.json", "number01", "0.json1.json", "hostsomewheresomewhere"]
         assert shown.texts("section#environment", tag="h3") == ["Different: 1"]
 
+    @pytest.mark.parametrize("n_runs", [1, 2])
+    def test_an_environment_of_which_nothing_is_known(self, tmp_path, n_runs):
+        save(tmp_path / "0.json", [Record(name="a", value=1.0)])
+        runs = report.read_runs([tmp_path / "0.json"] * n_runs)
+        report.write(runs, tmp_path / "report.html")
+        shown = Page((tmp_path / "report.html").read_text("utf-8"))
+        texts = shown.texts("section#environment", tag="p")
+        assert texts == ["The files say nothing of where they were taken."]
+
     @pytest.mark.parametrize(
         "devices", [None, 5, "name", [None], ["name"], [{}], [{"name": None}], {"name": "a GPU"}]
     )

@@ -2,7 +2,7 @@
 
 import pytest
 from chromium import BROWSER, Page
-from example_reports import hostile, suite
+from example_reports import hostile, record, suite
 from example_sweeps import precision
 
 from gpubench.render import report
@@ -24,17 +24,19 @@ def head(text):
 
 @pytest.fixture(scope="module")
 def paths(tmp_path_factory):
-    """A report of two runs and a sweep, one of names that mean harm, and one of a single run."""
+    """Reports: of two runs and a sweep, of names that mean harm, of one run, of few samples."""
     folder = tmp_path_factory.mktemp("report")
     save(folder / "before.json", suite(), environment={"host": "somewhere", "cupy": "13.0"})
     save(folder / "after.json", suite(1.2), environment={"host": "somewhere", "cupy": "14.2"})
     (folder / "sweep.json").write_text(precision().to_json())
     save(folder / "hostile.json", hostile())
     save(folder / "hostile2.json", hostile())
+    save(folder / "few.json", [record("few", n=n) for n in (1, 2, 3, 9)])
     reports = {
         "three": ("before.json", "after.json", "sweep.json"),
         "hostile": ("hostile.json", "hostile2.json"),
         "one": ("before.json",),
+        "few": ("few.json",),
     }
     for name, files in reports.items():
         runs = report.read_runs([folder / file for file in files])
@@ -56,7 +58,7 @@ def page(browser):
     yield browser
     assert browser.problems == []
     assert {url.rpartition("/")[2].partition("#")[0] for url in browser.fetched} <= {
-        "three.html", "hostile.html", "one.html",
+        "three.html", "hostile.html", "one.html", "few.html",
     }  # fmt: skip
 
 
@@ -136,6 +138,19 @@ def test_opening_a_benchmark_draws_it(page, paths):
     page.wait(f"({labels})[1] === 'CPU times in run order'")  # the notes are on the GPU's
     page.click("#close")
     assert page.run("document.querySelectorAll('#table .open').length") == 0
+
+
+def test_few_samples_are_counted_in_whole_numbers(page, paths):
+    page.open(paths["few"])
+    for number, n in enumerate((1, 2, 3, 9), start=1):
+        page.click(f"#b{number} .line button")
+        order = f"#b{number} .chart:nth-of-type(3) svg"
+        page.wait(f"document.querySelector('{order}')")
+        labels = page.run(
+            f"[...document.querySelector('{order} .mark-text.role-axis-label').children]"
+            ".filter(text => text.getAttribute('opacity') !== '0').map(text => text.textContent)"
+        )
+        assert labels == [str(k) for k in range(n)]
 
 
 def test_the_keyboard_is_enough(page, paths):

@@ -237,6 +237,27 @@ def test_parameters_join_too():
     assert (run.only_left, run.only_right) == (("f(n=1)",), ("f(n=3)",))
 
 
+def test_blocks_may_have_any_ids():
+    levels = np.linspace(1, 1.001, 120)
+    blocks = np.arange(120) % 6
+    one = Record(name="f", result=make_result(levels, [levels]), blocks=blocks)
+    other = Record(
+        name="f", result=make_result(levels, [levels]), blocks=[int(n) + 2**70 for n in blocks]
+    )
+    (change,) = compare_runs([one], [other]).changes
+    assert (change.verdict, change.n_blocks) == ("same", 6)
+
+
+def test_what_is_not_compared_is_told_in_brief():
+    failed = Record(name="g", status="failed", reason="it died; its last words:\n  a\n  b")
+    other = Record(name="g", status="failed", reason="x" * 1000)
+    good = Record(name="f", result=make_result(np.ones(3), [np.ones(3)]))
+    run = compare_runs([good, failed], [good, other])
+    (item,) = run.not_compared
+    assert item.left == "failed: it died; its last words:\n  a\n  b"
+    assert item.why == f"A failed: it died; its last words: …, B failed: {'x' * 192} …"
+
+
 def test_blocks_are_what_is_resampled_not_samples():
     # Each block has its own level, so that a thousand samples say no more than two of them.
     levels = np.repeat([10.0, 20.0], 500)

@@ -250,11 +250,19 @@ def times_of(
     """Return the times by which two arms are compared, each of shape (n,).
 
     CPU times, or GPU times on the device that took longest in each call. None for an arm that has
-    none, and for both if neither gave the GPU anything to do.
+    none, and for both if neither gave the GPU anything to do, or different methods took their
+    times, which differ by themselves.
     """
-    if clock == "gpu" and _is_idle(baseline) and _is_idle(arm):
+    if clock == "gpu" and (
+        _are_timed_apart(baseline, arm) or (_is_idle(baseline) and _is_idle(arm))
+    ):
         return None, None
     return _times(baseline, clock), _times(arm, clock)
+
+
+def _are_timed_apart(baseline: ArmOutcome, arm: ArmOutcome) -> bool:
+    results = baseline.result, arm.result
+    return len({result.method for result in results if result is not None}) > 1
 
 
 def _is_idle(arm: ArmOutcome) -> bool:

@@ -369,7 +369,9 @@ class CudaPlatform:
         try:
             _ = self._devices[self.current_device()].hold_kernel
         except Exception as error:  # NVRTC missing, no headers, an unknown architecture ...
-            raise UnsupportedError(f"the gate's kernel can't be compiled: {error}") from error
+            raise UnsupportedError(
+                f"the gate's kernel can't be compiled: {first_line(error)}; {_ASK}"
+            ) from error
         if not hasattr(self._local, "gate"):
             self._local.gate = CudaGate()
         gate: CudaGate = self._local.gate

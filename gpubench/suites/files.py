@@ -57,7 +57,7 @@ def _modules(root: Path, folder: Path, package: str) -> Iterator[SuiteFile]:
     for path in sorted(folder.iterdir()):
         if path.name == "__init__.py":
             yield SuiteFile(str(root), package.rstrip("."), str(path))
-        elif path.suffix == ".py" and "." not in path.stem and not path.is_dir():
+        elif path.suffix == ".py" and "." not in path.stem and path.is_file():
             yield SuiteFile(str(root), package + path.stem, str(path))
         elif "." not in path.name and (path / "__init__.py").is_file():
             yield from _modules(root, path, f"{package}{path.name}.")
@@ -82,5 +82,5 @@ def is_program(file: SuiteFile) -> bool:
 def _text(file: SuiteFile) -> str | None:
     try:
         return Path(file.path).read_text(encoding="utf-8", errors="replace")
-    except OSError:  # a link to nowhere, or deleted meanwhile
+    except OSError:  # not for this user, or deleted meanwhile
         return None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import sysconfig
 from importlib import import_module
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import module_from_spec
 from pathlib import Path
 from types import ModuleType
@@ -46,11 +47,25 @@ def is_of_suite(defined: object, module: ModuleType) -> bool:
     return path is not None and Path(root) in Path(path).parents
 
 
+def _is_taken(name: str, root: Path) -> bool:
+    """Whether the name is that of an installed module, which a suite might want to import."""
+    known = sys.modules.get(name)
+    if known is not None:
+        return list(getattr(known, "__path__", ())) != [str(root)]
+    spec = PathFinder.find_spec(name, [sysconfig.get_path(each) for each in _INSTALLED])
+    return spec is not None and spec.origin is not None  # a mere folder has none
+
+
+_INSTALLED = ("stdlib", "purelib", "platlib")
+
+
 def _package(root: Path) -> ModuleType:
     """Import a folder as a package, wherever it lies and whether or not it has an `__init__`."""
     name = re.sub(r"\W", "_", root.name)
+    while _is_taken(name, root):  # benchmarks of NumPy may lie in a folder of that name
+        name += "_"
     known = sys.modules.get(name)
-    if known is not None and list(getattr(known, "__path__", ())) == [str(root)]:
+    if known is not None:
         return known
     init = root / "__init__.py"
     loader = SourceFileLoader(name, str(init)) if init.is_file() else None

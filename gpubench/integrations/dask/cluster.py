@@ -8,6 +8,7 @@ been given away; so no answer comes twice.
 
 from __future__ import annotations
 
+import gc
 import secrets
 import time
 from collections import Counter
@@ -107,10 +108,13 @@ def connect(address: str) -> Client:
         return Client(address, timeout=CONNECT_TIMEOUT, set_as_default=False)
     except (OSError, ValueError, ImportError, TimeoutError) as error:
         reason = str(error) or type(error).__name__
-        raise ArgumentError(
-            f"scheduler={address!r}: no Dask scheduler can be reached there ({reason}); 'dask "
-            "scheduler' starts one, and says its address"
-        ) from error
+    # What is left of the client closes as it is collected; while another one is made, that would
+    # wait for itself.
+    gc.collect()
+    raise ArgumentError(
+        f"scheduler={address!r}: no Dask scheduler can be reached there ({reason}); 'dask "
+        "scheduler' starts one, and says its address"
+    )
 
 
 class Cluster:

@@ -58,27 +58,27 @@ def _bound(function: Callable[..., object], shell: InteractiveShell) -> Callable
         scope = shell.user_ns if local_ns is None else local_ns
         try:
             return function(shell, line, cell, scope)
-        except Exception as error:  # noqa: BLE001  # whatever a statement raises
+        except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # whatever it raises
             shown = _as_shown(error)
         raise shown
 
     return magic
 
 
-def _as_shown(error: Exception) -> Exception:
+def _as_shown(error: BaseException) -> BaseException:
     """Return an error without gpubench's own calls; a line, if it is of gpubench alone."""
     of_user = _of_user(error)
     if of_user is None and isinstance(error, GpubenchError):
         from IPython.core.error import UsageError
 
-        in_a_line: Exception = UsageError(str(error))
+        in_a_line: BaseException = UsageError(str(error))
         return in_a_line
     if of_user is None and not isinstance(error, SyntaxError):
         return error
     return error.with_traceback(of_user)
 
 
-def _of_user(error: Exception) -> TracebackType | None:
+def _of_user(error: BaseException) -> TracebackType | None:
     """Return the traceback from the user's statement on; None if it was raised elsewhere."""
     entry = error.__traceback__
     while entry is not None and not entry.tb_frame.f_code.co_filename.startswith(_FILES):

@@ -71,7 +71,9 @@ def split(shell: InteractiveShell, source: str) -> list[str]:
     if separators:
         begins = [0, *(end for _, end in separators)]
         ends = [*(begin for begin, _ in separators), len(source)]
-        parts = [source[begin:end] for begin, end in zip(begins, ends, strict=True)]
+        head, *tail = (source[begin:end] for begin, end in zip(begins, ends, strict=True))
+        # The blanks between a separator and what follows it in its line are no indentation.
+        parts = [head, *(part.lstrip(" \t") for part in tail)]
         return [part for part in parts if part.strip()]
     translated = shell.transform_cell(source)
     spans: list[tuple[int, int]] = []

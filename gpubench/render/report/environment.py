@@ -57,7 +57,7 @@ def _table(
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, str]]:
     """Yield the names and the texts of all that is in a JSON value."""
-    if isinstance(value, Mapping) and value:
+    if isinstance(value, Mapping) and (value or not name):
         for key, item in value.items():
             yield from _flat(item, f"{name}.{key}" if name else str(key))
     elif isinstance(value, (list, tuple)) and any(

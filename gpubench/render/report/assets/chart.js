@@ -20,6 +20,8 @@ const CONFIG = {
   mark: { color: COLOURS[0] },
 };
 
+const MOST_PLACES = 8; // that an axis names all of
+
 const NOTED = {
   anchor: "end", color: "var(--warning)", fontSize: 11, fontWeight: "normal", offset: 4,
 };

@@ -18,7 +18,6 @@ function decades(points) {
 }
 
 const CURVE_HEIGHT = 260;
-const MOST_PLACES = 8; // that an axis names all of
 
 function curveSpec({ title, x, y, logX, logY, points }) {
   const values = points.map((point) => ({

@@ -90,8 +90,11 @@ function orderSpec(data) {
   const gathered = order.some(({ low }) => low);
   const starts = [...new Set(blocks.flat())].map((x) => ({ x: x - 0.5 }));
   const codes = [...new Set(notes.flat())].join(", ");
+  const axisX = { grid: false, tickMinStep: 1, format: "d" };
+  const n = Math.max(...order.map(sizeOf));
+  if (n <= MOST_PLACES) axisX.values = Array.from({ length: n }, (_, k) => k); // no halves between
   const x = quantity("x", "sample, in run order", {
-    scale: { nice: false, zero: false }, axis: { grid: false, tickMinStep: 1, format: "d" },
+    scale: { nice: false, zero: false }, axis: axisX,
   });
   const y = quantity("y", `${clock} time (${unit})`, { scale: { zero: false }, axis: { tickCount: 6 } });
   const color = byRun(runs);
