@@ -176,8 +176,7 @@ def methods_differ(methods: Mapping[str, str]) -> Note:
     listed = ", ".join(f"{name} {method}" for name, method in methods.items())
     return Note(
         "methods-differ",
-        f"The arms were timed by different methods ({listed}), whose GPU times differ by "
-        "themselves and aren't judged.",
+        f"The arms were timed by different methods ({listed}), whose times differ by themselves.",
         "Give all of them method='events'.",
     )
 

@@ -212,6 +212,7 @@ def judge_arms(
     ----------
     arms : sequence of ArmOutcome
         All arms, not yet judged; they ran by turns, so that blocks of the same round are pairs.
+        GPU times that different methods took differ by themselves, and aren't judged.
     baseline : str
         Name of the one with which the others are compared.
     margin : float
@@ -226,7 +227,8 @@ def judge_arms(
         resamples: list[Resamples | None] = []
         for arm in others:
             theirs, mine = times_of(reference, arm, clock)
-            if theirs is None or mine is None:
+            is_apart = clock == "gpu" and _are_timed_apart(reference, arm)
+            if theirs is None or mine is None or is_apart:
                 resamples.append(None)
                 continue
             blocks = _block_medians(theirs, reference), _block_medians(mine, arm)
@@ -250,12 +252,9 @@ def times_of(
     """Return the times by which two arms are compared, each of shape (n,).
 
     CPU times, or GPU times on the device that took longest in each call. None for an arm that has
-    none, and for both if neither gave the GPU anything to do, or different methods took their
-    times, which differ by themselves.
+    none, and for both if neither gave the GPU anything to do.
     """
-    if clock == "gpu" and (
-        _are_timed_apart(baseline, arm) or (_is_idle(baseline) and _is_idle(arm))
-    ):
+    if clock == "gpu" and _is_idle(baseline) and _is_idle(arm):
         return None, None
     return _times(baseline, clock), _times(arm, clock)
 
