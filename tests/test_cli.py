@@ -28,7 +28,13 @@ class TestStatus:
         assert caught.value.code == 0
         assert gpubench.__version__ in capsys.readouterr().out
 
-    @pytest.mark.parametrize("argv", [[], ["nonsense"], ["demo", "--nonsense"]])
+    def test_without_arguments_it_says_what_there_is(self, capsys):
+        assert main([]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert all(name in err for name in COMMANDS)
+
+    @pytest.mark.parametrize("argv", [["nonsense"], ["demo", "--nonsense"]])
     def test_wrong_usage_is_2(self, argv, capsys):
         with pytest.raises(SystemExit) as caught:
             main(argv)

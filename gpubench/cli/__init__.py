@@ -59,14 +59,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status, as ``gpubench --help`` lists them; for a wrong command line argparse raises
-        `SystemExit` with 2.
+        Exit status, as ``gpubench --help`` lists them, which is shown if there are no arguments;
+        for a wrong command line argparse raises `SystemExit` with 2.
     """
     _open_outputs()
     try:
         parser = _parser()
         _offer_completions(parser)
-        options = parser.parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        if not words:
+            parser.print_help(sys.stderr)
+            return 2
+        options = parser.parse_args(words)
         status: int = options.execute(options)
         if sys.stdout is not None:  # what is timed may do anything
             sys.stdout.flush()
